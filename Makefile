@@ -1,0 +1,43 @@
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.DEFAULT_GOAL := help
+
+help:  ## what can be done here
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
+
+$(BIN)/ramify: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/dev: $(BIN)/ramify
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+demo: $(BIN)/ramify  ## search a connect-four position whose exact answer is known
+	@$(BIN)/python examples/demo.py
+
+check: $(VENV)/dev  ## style, types and layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest tests/test_layers.py
+
+test: $(VENV)/dev  ## all tests that take seconds, those against peers included
+	$(BIN)/python -m pytest -n 2
+
+slow: $(VENV)/dev  ## all tests
+	$(BIN)/python -m pytest -n 2 -m ''
+
+golden: $(VENV)/dev  ## rewrite the recorded trees and episodes in tests/golden
+	$(BIN)/python -m tests.record
+
+bench: $(VENV)/dev  ## all speed figures, as JSON
+	$(BIN)/python benchmarks/speed.py
+
+clean:  ## forget the virtual environment
+	rm -rf $(VENV)
+
+.PHONY: help demo check test slow golden bench clean

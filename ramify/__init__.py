@@ -1,0 +1,47 @@
+"""Monte Carlo tree search for games and planning problems written in plain Python."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from ramify.errors import BrokenGame, IllegalAction, IncompletePath, RamifyError
+from ramify.game import (
+    CHANCE, OVER, Episode, Game, random_below, random_bits, random_unit,
+)  # fmt: skip
+
+if TYPE_CHECKING:
+    from ramify import backup, evaluators, games, selection
+    from ramify.choice import SearchResult, Variation
+    from ramify.mcts import Progress, search, search_many
+    from ramify.tree import Node, Tree
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "CHANCE", "OVER", "BrokenGame", "Episode", "Game", "IllegalAction", "IncompletePath", "Node",
+    "Progress", "RamifyError", "SearchResult", "Tree", "Variation", "backup", "evaluators", "games",
+    "random_below", "random_bits", "random_unit", "search", "search_many", "selection",
+]  # fmt: skip
+
+# Loaded on first use, so that `import ramify` stays light.
+_LATER = {
+    "Node": "tree", "Tree": "tree", "SearchResult": "choice", "Variation": "choice",
+    "Progress": "mcts", "search": "mcts", "search_many": "mcts",
+}  # fmt: skip
+_MODULES = ("backup", "evaluators", "games", "selection")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATER:
+        value = getattr(importlib.import_module(f"ramify.{_LATER[name]}"), name)
+    elif name in _MODULES:
+        value = importlib.import_module(f"ramify.{name}")
+    else:
+        raise AttributeError(f"module 'ramify' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,115 @@
+"""What flows back along the path of a simulation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ramify._compile import UNBOUND
+from ramify.game import CHANCE
+from ramify.tree import ZERO_SUM
+
+# Bound when a search is composed.
+NUM_PLAYERS = UNBOUND
+DISCOUNT = UNBOUND
+HAS_CHANCE = UNBOUND
+SEES_RANGE = UNBOUND  # the game states no payoff_range, so the tree keeps the one it has seen
+
+
+def step_return(reward: float, discount: float, after: float) -> float:
+    """What an action pays from here on, for one player.
+
+        G(s) = r(s,a) + γ · G(s')                                                      [Eq. 5]
+
+    >>> step_return(reward=0.5, discount=0.9, after=-0.6)
+    -0.04
+    """
+    return reward + discount * after
+
+
+def expected_value(probabilities: Any, values: Any) -> float:
+    """The value of a chance node all of whose outcomes were seen, for one player.
+
+        V(s) = Σ p(o) · V(o)                                                           [Eq. 6]
+
+    >>> expected_value([0.2, 0.3, 0.5], [1.0, 0.0, 0.5])
+    0.45
+    """
+    total = 0.0
+    for probability, value in zip(probabilities, values, strict=True):
+        total += probability * value
+    return total
+
+
+def best_reply(values: np.ndarray, player: int) -> int:
+    """The row of `values` that is best for `player`, the first of equals: max^n [Eq. 7].
+
+    >>> best_reply(np.array([[1.0, 2.0], [3.0, 0.0], [3.0, 1.0]]), 0)
+    1
+    """
+    best = 0
+    for i in range(1, values.shape[0]):
+        if values[i, player] > values[best, player]:
+            best = i
+    return best
+
+
+@dataclass(frozen=True)
+class Backup:
+    """How a result enters the statistics of the edges on its path."""
+
+    name: str
+
+
+def mean() -> Backup:
+    """Every edge keeps the mean of the returns seen through it."""
+    return Backup("mean")
+
+
+def back_up(
+    tree: Any, edges: np.ndarray, path: np.ndarray, depth: int, returns: np.ndarray,
+    root_squares: np.ndarray,
+) -> None:  # fmt: skip
+    """Add one simulation to every edge of its path, from the leaf up; `returns` becomes the root's."""
+    for i in range(depth - 1, -1, -1):
+        edge = np.int64(path[i].edge)
+        for player in range(NUM_PLAYERS):
+            returns[player] = step_return(path[i].reward[player], DISCOUNT, returns[player])
+            if SEES_RANGE:
+                tree.low[player] = min(tree.low[player], returns[player])
+                tree.high[player] = max(tree.high[player], returns[player])
+        add_return(edges, edge, returns)
+        if HAS_CHANCE and i + 1 < depth and path[i + 1].player == CHANCE:
+            weigh_outcomes(edges, edge, path[i].reward)
+    if depth > 0:
+        row = path[0].edge - edges[0].first
+        for player in range(NUM_PLAYERS):
+            root_squares[row, player] += returns[player] * returns[player]
+    add_return(edges, np.int64(0), returns)
+
+
+def add_return(edges: np.ndarray, edge: int, returns: np.ndarray) -> None:
+    """Count one visit of an edge."""
+    record = edges[edge]
+    record.visits += 1
+    if ZERO_SUM:
+        record.value_sum[0] += returns[0]
+    else:
+        for player in range(NUM_PLAYERS):
+            record.value_sum[player] += returns[player]
+
+
+def weigh_outcomes(edges: np.ndarray, node: int, reward: np.ndarray) -> None:
+    """Make the value of an edge into a chance node the expected one, once every outcome was seen."""
+    first, num_edges = edges[node].first, edges[node].num_edges
+    for edge in range(first, first + num_edges):
+        if edges[edge].visits == 0:
+            return
+    record = edges[node]
+    for i in range(record.value_sum.shape[0]):
+        value = 0.0
+        for edge in range(first, first + num_edges):
+            value += float(edges[edge].prior) * (edges[edge].value_sum[i] / edges[edge].visits)
+        record.value_sum[i] = record.visits * step_return(reward[i], DISCOUNT, value)

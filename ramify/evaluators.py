@@ -1,0 +1,315 @@
+"""What a leaf is worth: random playouts, or a function of the user's."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ramify._compile import UNBOUND, adapt
+from ramify.errors import BrokenGame
+from ramify.game import CHANCE, OVER, SIGNATURES, Game, random_below, random_unit, takes_data
+from ramify.tree import ZERO_SUM
+
+# Bound when a search is composed: the rules, then what is known of the game.
+legal = step = chance = heuristic = random_action = playout_to_end = evaluate = UNBOUND
+draw_action = play_on = UNBOUND  # one of the kernels below
+NUM_PLAYERS = NUM_ACTIONS = MAX_OUTCOMES = DISCOUNT = UNBOUND
+HAS_CHANCE = HAS_HEURISTIC = IS_ENDLESS_BAD = TAKES_PRIORS = UNBOUND
+
+# What became of a kernel's work. Trouble is told in words by `ramify.mcts`.
+DONE = 0
+GROW = 1  # the tree needs more room
+BAD_COUNT = 2  # legal returned a count out of range, or wrote past the end
+BAD_ACTION = 3  # an action out of range
+BAD_TO_PLAY = 4
+BAD_CHANCE = 5  # probabilities that do not add up
+BAD_REWARD = 6
+BAD_VALUE = 7  # an evaluator's value
+NOT_ZERO_SUM = 8
+ENDLESS_PLAYOUT = 9
+
+GUARD = -7  # stands behind the last action; a `legal` that overwrites it wrote too many
+
+
+# --- relative frames, for networks ---------------------------------------------------------------
+
+
+def to_absolute(relative: np.ndarray, player: int) -> np.ndarray:
+    """A vector seen by `player` (me, next, ..., previous) in the order of the players.
+
+        abs[(p + j) mod n] = rel[j]                                                    [Eq. 8]
+
+    >>> to_absolute(np.array([1.0, 2.0, 3.0]), player=1)
+    array([3., 1., 2.])
+    """
+    return np.roll(relative, player)
+
+
+def to_relative(absolute: np.ndarray, player: int) -> np.ndarray:
+    """A vector over the players as `player` sees it: me, next, ..., previous [Eq. 8]."""
+    return np.roll(absolute, -player)
+
+
+# --- kinds of evaluator --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Evaluator:
+    """What values leaves: a kernel, the functions it is bound to, and its numbers."""
+
+    name: str
+    value_leaf: Callable[..., int]
+    functions: tuple[tuple[str, Any], ...] = ()
+    gives_priors: bool = False
+    num_playouts: int = 1
+    max_plies: int | None = None
+
+
+def playout(num_playouts: int = 1, max_plies: int | None = None) -> Evaluator:
+    """The mean return of random playouts; one longer than `max_plies` is cut.
+
+    A cut playout is worth what the game's `heuristic` says of its last state, 0 without one.
+    """
+    if num_playouts < 1:
+        raise ValueError(f"num_playouts must be at least 1; got {num_playouts}")
+    if max_plies is not None and max_plies < 0:
+        raise ValueError(f"max_plies must be at least 0; got {max_plies}")
+    return Evaluator("playout", value_by_playouts, num_playouts=num_playouts, max_plies=max_plies)
+
+
+_EVALUATOR_ARGUMENTS = ("state", "values", "logits", "priors", "rng", "data")
+
+
+def compiled(function: Callable[..., None]) -> Evaluator:
+    """A plain function that writes what a state is worth, compiled into the search.
+
+    It takes `state` and `values` and, by name, any of `logits` or `priors` (one float64 per action,
+    zero before the call; those of illegal actions are not read), `rng` (for `ramify.random_below`)
+    and `data`. `values[player]` is what is still to be won from `state` on. With `logits` or
+    `priors` the search uses PUCT unless told otherwise.
+    """
+    names = tuple(inspect.signature(function).parameters)
+    unknown = [name for name in names if name not in _EVALUATOR_ARGUMENTS]
+    if names[:2] != ("state", "values") or unknown or {"logits", "priors"} <= set(names):
+        raise BrokenGame(
+            f"an evaluator takes state, values and then any of logits (or priors), rng, data; "
+            f"{function.__name__} takes {', '.join(names)}"
+        )
+    gives_priors = bool({"logits", "priors"} & set(names))
+    inner = ["logits" if name == "priors" else name for name in names]
+    adapted = adapt(function, ("state", "values", "logits", "rng", "data"), inner)
+    kernel = value_by_function_with_priors if gives_priors else value_by_function
+    functions = (("evaluate", adapted), ("TAKES_PRIORS", "priors" in names))
+    return Evaluator(function.__name__, kernel, functions, gives_priors)
+
+
+def bindings(game: Game, evaluator: Evaluator) -> dict[str, Any]:
+    """What the kernels of this module are bound to."""
+    bound: dict[str, Any] = {
+        "NUM_PLAYERS": game.num_players,
+        "NUM_ACTIONS": game.num_actions,
+        "MAX_OUTCOMES": game.max_outcomes,
+        "DISCOUNT": game.discount,
+        "ZERO_SUM": game.zero_sum,
+        "HAS_CHANCE": game.rules.chance is not None,
+        "HAS_HEURISTIC": game.rules.heuristic is not None,
+        "IS_ENDLESS_BAD": game.max_plies is None and evaluator.max_plies is None,
+        "TAKES_PRIORS": False,
+        "evaluate": _no_function,
+    }
+    for name in ("legal", "step", "chance", "heuristic", "random_action"):
+        bound[name] = rule(game, name)
+    bound["playout_to_end"] = rule(game, "playout")
+    bound["draw_action"] = draw_legal if game.rules.random_action is None else draw_shortcut
+    # The game's own playout knows no limit, so a limit asks for single steps.
+    own = game.rules.playout is not None and evaluator.max_plies is None
+    bound["play_on"] = play_shortcut if own else play_steps
+    return bound | dict(evaluator.functions)
+
+
+def rule(game: Game, name: str) -> Callable[..., Any]:
+    """A function of the game's as kernels call it, with `data` as last argument."""
+    function = getattr(game.rules, name)
+    if function is None:
+        return _no_function
+    given = [f"argument_{i}" for i in range(len(SIGNATURES[name]))] + ["data"]
+    return adapt(function, given, given if takes_data(function, name) else given[:-1])
+
+
+def _no_function() -> None:
+    """Stands for what a game does not have; kernels bound to it never call it."""
+
+
+# --- kernels: one playout ------------------------------------------------------------------------
+
+
+def draw_legal(state: Any, actions: np.ndarray, rng: np.ndarray, data: Any) -> int:
+    """A random legal action; negative where `legal` is wrong."""
+    count = np.int64(legal(state, actions, data))
+    if count < 1 or count > NUM_ACTIONS:
+        return -1
+    return np.int64(actions[random_below(rng, count)])
+
+
+def draw_shortcut(state: Any, actions: np.ndarray, rng: np.ndarray, data: Any) -> int:
+    return np.int64(random_action(state, rng, data))
+
+
+def draw_chance(
+    state: Any, actions: np.ndarray, probabilities: np.ndarray, rng: np.ndarray, data: Any
+) -> int:
+    """A random outcome of a chance state; negative where `chance` is wrong."""
+    count = chance(state, actions, probabilities, data)
+    if count < 1 or count > MAX_OUTCOMES:
+        return -1
+    rest = random_unit(rng)
+    for i in range(count - 1):
+        rest -= probabilities[i]
+        if rest < 0.0:
+            return np.int64(actions[i])
+    return np.int64(actions[count - 1])
+
+
+def play_steps(
+    state: Any, actions: np.ndarray, probabilities: np.ndarray, reward: np.ndarray,
+    returns: np.ndarray, rng: np.ndarray, limit: int, data: Any,
+) -> int:  # fmt: skip
+    """Play at random until the end or for `limit` plies, and add what that pays to `returns`."""
+    discount = 1.0
+    for player in range(NUM_PLAYERS):
+        reward[player] = 0.0
+    for _ in range(limit):
+        if state.to_play == OVER:
+            break
+        if HAS_CHANCE and state.to_play == CHANCE:
+            action = draw_chance(state, actions, probabilities, rng, data)
+            if action < 0:
+                return BAD_CHANCE
+        else:
+            action = draw_action(state, actions, rng, data)
+            if action < 0 or action >= NUM_ACTIONS:
+                return BAD_ACTION
+        step(state, action, reward, data)
+        if pays(reward):
+            collect(reward, returns, discount)
+        discount *= DISCOUNT
+    # Nothing is left to collect, unless a game that is declared zero-sum is not.
+    collect(reward, returns, discount)
+    if actions[NUM_ACTIONS] != GUARD:
+        return BAD_COUNT
+    if state.to_play == OVER:
+        return DONE
+    if IS_ENDLESS_BAD:
+        return ENDLESS_PLAYOUT
+    if HAS_HEURISTIC:
+        heuristic(state, reward, data)
+        collect(reward, returns, discount)
+    return DONE
+
+
+def pays(reward: np.ndarray) -> bool:
+    """Whether a step paid anything; in a zero-sum game player 0's part tells."""
+    for player in range(1 if ZERO_SUM else NUM_PLAYERS):
+        if reward[player] != 0.0:
+            return True
+    return False
+
+
+def collect(reward: np.ndarray, returns: np.ndarray, discount: float) -> None:
+    """Move a reward to the returns."""
+    for player in range(NUM_PLAYERS):
+        returns[player] += discount * reward[player]
+        reward[player] = 0.0
+
+
+def play_shortcut(
+    state: Any, actions: np.ndarray, probabilities: np.ndarray, reward: np.ndarray,
+    returns: np.ndarray, rng: np.ndarray, limit: int, data: Any,
+) -> int:  # fmt: skip
+    """The same by the game's own function."""
+    for player in range(NUM_PLAYERS):
+        reward[player] = 0.0
+    if state.to_play != OVER:
+        playout_to_end(state, rng, reward, data)
+    collect(reward, returns, 1.0)
+    return DONE
+
+
+# --- kernels: the value of a leaf ----------------------------------------------------------------
+
+
+def value_by_playouts(
+    states: Any, actions: np.ndarray, probabilities: np.ndarray, logits: np.ndarray,
+    reward: np.ndarray, returns: np.ndarray, rng: np.ndarray, num_playouts: int, limit: int,
+    data: Any,
+) -> int:  # fmt: skip
+    """The mean of playouts from the leaf, `states[1]`, which the last one plays to its end."""
+    for _ in range(num_playouts - 1):
+        states[2] = states[1]
+        status = play_on(states[2], actions, probabilities, reward, returns, rng, limit, data)
+        if status != DONE:
+            return status
+    status = play_on(states[1], actions, probabilities, reward, returns, rng, limit, data)
+    for player in range(NUM_PLAYERS):
+        returns[player] /= num_playouts
+    return check_values(returns, status)
+
+
+def value_by_function(
+    states: Any, actions: np.ndarray, probabilities: np.ndarray, logits: np.ndarray,
+    reward: np.ndarray, returns: np.ndarray, rng: np.ndarray, num_playouts: int, limit: int,
+    data: Any,
+) -> int:  # fmt: skip
+    """What the user's function says of the leaf; of a chance state, what it says after it."""
+    discount = 1.0
+    for player in range(NUM_PLAYERS):
+        reward[player] = 0.0
+    while HAS_CHANCE and states[1].to_play == CHANCE:
+        action = draw_chance(states[1], actions, probabilities, rng, data)
+        if action < 0:
+            return BAD_CHANCE
+        step(states[1], action, reward, data)
+        collect(reward, returns, discount)
+        discount *= DISCOUNT
+    if states[1].to_play != OVER:
+        evaluate(states[1], reward, logits, rng, data)
+        collect(reward, returns, discount)
+    return check_values(returns, DONE)
+
+
+def value_by_function_with_priors(
+    states: Any, actions: np.ndarray, probabilities: np.ndarray, logits: np.ndarray,
+    reward: np.ndarray, returns: np.ndarray, rng: np.ndarray, num_playouts: int, limit: int,
+    data: Any,
+) -> int:  # fmt: skip
+    """The same, and its log-priors in `logits`."""
+    for action in range(NUM_ACTIONS):
+        logits[action] = 0.0
+    status = value_by_function(
+        states, actions, probabilities, logits, reward, returns, rng, num_playouts, limit, data
+    )
+    if TAKES_PRIORS:
+        for action in range(NUM_ACTIONS):
+            prior = logits[action]
+            if prior > 0.0:
+                logits[action] = math.log(prior)
+            else:
+                logits[action] = -math.inf if prior == 0.0 else math.nan
+    return status
+
+
+def check_values(returns: np.ndarray, status: int) -> int:
+    """The status of a leaf's value: as it was, unless the value cannot be used."""
+    total = 0.0
+    for player in range(NUM_PLAYERS):
+        total += returns[player]
+    if not math.isfinite(total):
+        return BAD_VALUE
+    if ZERO_SUM and total != 0.0:
+        return NOT_ZERO_SUM
+    return status

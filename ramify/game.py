@@ -1,0 +1,614 @@
+"""Game: a record dtype and its rules as plain functions. Here they run as plain Python, step by step.
+
+A state is one NumPy record with a field `to_play`. The same functions are compiled together with a
+search by `ramify.search`; here they run through `StateView`, which turns overflow and writes out of
+bounds into exceptions, so that what is wrong with a game shows up with a traceback.
+"""
+
+from __future__ import annotations
+
+import inspect
+import operator
+import sys
+import types
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ramify.errors import BrokenGame, IllegalAction
+
+CHANCE = -1  # to_play of a state where an outcome is drawn
+OVER = -2  # to_play of a state where the episode has ended
+
+# A playout without max_plies that is still going after so many plies counts as endless.
+ENDLESS = 100_000
+
+State = Any  # one record of the game's dtype: np.record, np.void, or a StateView inside the rules
+
+
+# --- randomness --------------------------------------------------------------------------------
+# splitmix64 (Steele, Lea, Flood 2014). `rng` is a uint64 array of one element. The arithmetic wraps
+# modulo 2^64; interpreted, the caller silences NumPy's overflow warning with np.errstate.
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
+_MIX_2 = np.uint64(0x94D049BB133111EB)
+_11, _27, _30, _31, _32 = (np.uint64(shift) for shift in (11, 27, 30, 31, 32))
+
+
+def random_bits(rng: np.ndarray) -> np.uint64:
+    """The next 64 random bits of `rng`."""
+    z = np.uint64(rng[0]) + _GOLDEN
+    rng[0] = z
+    z = (z ^ (z >> _30)) * _MIX_1
+    z = (z ^ (z >> _27)) * _MIX_2
+    return np.uint64(z ^ (z >> _31))
+
+
+def random_below(rng: np.ndarray, n: int) -> int:
+    """A random integer in `[0, n)`, for n up to 2^32 (the bias is below n / 2^32)."""
+    return np.int64(((random_bits(rng) >> _32) * np.uint64(n)) >> _32)  # type: ignore[return-value]
+
+
+def random_unit(rng: np.ndarray) -> float:
+    """A random number in `[0, 1)` with 53 bits."""
+    return float(random_bits(rng) >> _11) * (1.0 / 9007199254740992.0)
+
+
+def make_rng(seed: int, stream: int = 0) -> np.ndarray:
+    """The generator of a seed; streams of one seed are independent of each other."""
+    with np.errstate(over="ignore"):
+        rng = np.array([np.uint64(seed & 0xFFFFFFFFFFFFFFFF) ^ (np.uint64(stream) * _MIX_1)])
+        rng[0] = random_bits(rng)
+    return rng
+
+
+# --- a record as plain Python sees it ----------------------------------------------------------
+
+
+class FieldView(np.ndarray):
+    """An array field of a state: elements are Python numbers, what does not fit raises."""
+
+    def __getitem__(self, index: Any) -> Any:
+        value = super().__getitem__(index)
+        return value if isinstance(value, np.ndarray) else value.item()
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        if isinstance(value, np.ndarray) and value.ndim:
+            if not np.can_cast(value.dtype, self.dtype) and np.any(
+                value.astype(self.dtype) != value
+            ):
+                raise OverflowError(f"{value} does not fit into {self.dtype}")
+            super().__setitem__(index, value)
+        else:
+            super().__setitem__(index, _fitting(value, self.dtype))
+
+    def __iter__(self) -> Any:
+        return (self[i] for i in range(len(self)))
+
+
+class StateView:
+    """A record as the rules see it in plain Python: `state.field`, checked on every write."""
+
+    __slots__ = ("_record",)
+
+    def __init__(self, record: np.void) -> None:
+        object.__setattr__(self, "_record", record)
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            value = self._record[name]
+        except ValueError:
+            raise AttributeError(
+                f"the state has no field {name!r}; its fields: {', '.join(self._record.dtype.names)}"
+            ) from None
+        return value.view(FieldView) if isinstance(value, np.ndarray) else value.item()
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        current = self.__getattr__(name)
+        if isinstance(current, FieldView):
+            current[...] = value
+        else:
+            self._record[name] = _fitting(value, self._record.dtype[name], f"field {name!r}")
+
+    def __repr__(self) -> str:
+        return f"StateView({self._record})"
+
+
+class StateViews:
+    """An array of records as the rules see them; what a kernel gets where it is not compiled."""
+
+    def __init__(self, records: np.ndarray) -> None:
+        self.records = records
+
+    def __getitem__(self, index: int) -> StateView:
+        return StateView(self.records[index])
+
+    def __setitem__(self, index: int, state: StateView) -> None:
+        self.records[index] = state._record
+
+
+def _fitting(value: Any, dtype: np.dtype, what: str = "an element") -> Any:
+    """`value` as the machine would store it, or an OverflowError where it would be cut."""
+    if dtype.kind not in "iu":
+        return value
+    number = int(value)
+    limits = np.iinfo(dtype)
+    if not limits.min <= number <= limits.max:
+        raise OverflowError(
+            f"{number} does not fit into {what} of type {dtype} ({limits.min} to {limits.max}); "
+            "use a wider type"
+        )
+    return number
+
+
+# --- the game ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Episode:
+    """One play of a game from start to end."""
+
+    actions: list[int]  # chance outcomes included
+    rewards: np.ndarray  # [num_plies, num_players]
+    returns: np.ndarray  # [num_players], discounted
+    state: np.record  # where it ended
+    complete: bool  # False where max_plies cut it
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The functions of a game, as its author wrote them; None where the game has none."""
+
+    legal: Callable[..., int]
+    step: Callable[..., None]
+    start: Callable[..., None] | None = None
+    chance: Callable[..., int] | None = None
+    observe: Callable[..., None] | None = None
+    random_action: Callable[..., int] | None = None
+    playout: Callable[..., None] | None = None
+    heuristic: Callable[..., None] | None = None
+    show: Callable[..., str] | None = None
+    show_action: Callable[..., str] | None = None
+    read_action: Callable[..., int] | None = None
+
+
+# How the functions that are compiled are called; each may take `data` as one more argument.
+SIGNATURES = {
+    "legal": ("state", "actions"),
+    "step": ("state", "action", "reward"),
+    "start": ("state",),
+    "chance": ("state", "outcomes", "probabilities"),
+    "observe": ("state", "player", "planes"),
+    "random_action": ("state", "rng"),
+    "playout": ("state", "rng", "reward"),
+    "heuristic": ("state", "values"),
+}
+
+
+class Game:
+    """A game or planning problem: a record dtype and its rules as plain functions.
+
+    `legal(state, actions) -> count` writes the legal actions. `step(state, action, reward)` changes
+    the state in place, adds to `reward[player]` (zero before each step) and sets `state.to_play` to
+    the next player, CHANCE or OVER. The rest is optional:
+
+    Args:
+        start: sets up a zeroed record; without it the start is all zeros.
+        data: a tuple of arrays handed to every function that takes it as last argument.
+        chance: `chance(state, outcomes, probabilities) -> count`, at most `max_outcomes` of them,
+            where `to_play` is CHANCE; `step` then gets one of the outcomes.
+        random_action: `random_action(state, rng) -> action`, a faster or wiser playout policy.
+        playout: `playout(state, rng, reward)` plays to the end and adds what that pays.
+        heuristic: `heuristic(state, values)` writes what a state is worth where a playout is cut.
+        observe: `observe(state, player, planes)` fills a float32 array of `observation_shape`.
+        payoff_range: the range of the return from the start, one pair or one pair per player;
+            None means unknown, and the search keeps running minima and maxima.
+        zero_sum: every reward vector of a two-player game adds up to zero. A search then keeps one
+            number per edge instead of two, and an error says so where it turns out false.
+        max_plies: a playout that reaches it is cut; counted by the field `ply` where there is one.
+        key_fields: the fields that tell states apart (all by default).
+        show, show_action, read_action: `show(state) -> str`, `show_action(state, action) -> str`,
+            `read_action(state, text) -> action`, for people.
+    """
+
+    def __init__(
+        self,
+        dtype: Any,
+        legal: Callable[..., int],
+        step: Callable[..., None],
+        *,
+        num_players: int,
+        num_actions: int,
+        name: str | None = None,
+        start: Callable[..., None] | None = None,
+        data: tuple[np.ndarray, ...] | None = None,
+        chance: Callable[..., int] | None = None,
+        max_outcomes: int = 0,
+        observe: Callable[..., None] | None = None,
+        observation_shape: tuple[int, ...] | None = None,
+        random_action: Callable[..., int] | None = None,
+        playout: Callable[..., None] | None = None,
+        heuristic: Callable[..., None] | None = None,
+        payoff_range: Any = None,
+        zero_sum: bool = False,
+        discount: float = 1.0,
+        max_plies: int | None = None,
+        key_fields: Sequence[str] | None = None,
+        show: Callable[..., str] | None = None,
+        show_action: Callable[..., str] | None = None,
+        read_action: Callable[..., int] | None = None,
+    ) -> None:
+        self.dtype = _checked_dtype(dtype)
+        self.rules = Rules(
+            legal, step, start, chance, observe, random_action, playout, heuristic,
+            show, show_action, read_action,
+        )  # fmt: skip
+        self.num_players = _positive("num_players", num_players)
+        self.num_actions = _positive("num_actions", num_actions)
+        self.name = name if name is not None else getattr(step, "__module__", "game")
+        self.data = _checked_data(data)
+        self.max_outcomes = max_outcomes
+        self.observation_shape = observation_shape
+        self.payoff_range = _checked_range(payoff_range, num_players)
+        self.zero_sum = zero_sum
+        self.discount = float(discount)
+        self.max_plies = None if max_plies is None else _positive("max_plies", max_plies)
+        self.key_fields = tuple(self.dtype.names or ()) if key_fields is None else tuple(key_fields)
+        self._record = np.dtype((np.record, self.dtype))  # states let users write state.field
+        self._takes_data: dict[str, bool] = {}
+        self._check()
+
+    def _check(self) -> None:
+        for function_name, arguments in SIGNATURES.items():
+            function = getattr(self.rules, function_name)
+            _check_signature(function_name, function, arguments)
+            self._takes_data[function_name] = function is not None and takes_data(
+                function, function_name
+            )
+        if self.num_players > np.iinfo(self.dtype["to_play"]).max + 1:
+            raise BrokenGame(f"{self.num_players} players do not fit into the field to_play")
+        if (self.rules.chance is None) != (self.max_outcomes == 0) or self.max_outcomes < 0:
+            raise BrokenGame(
+                "a game of chance needs both chance= and max_outcomes= (the most outcomes a state "
+                f"has); got chance={self.rules.chance}, max_outcomes={self.max_outcomes}"
+            )
+        if (self.rules.observe is None) != (self.observation_shape is None):
+            raise BrokenGame("observe= and observation_shape= go together; only one was given")
+        if not 0.0 < self.discount <= 1.0:
+            raise BrokenGame(f"discount must be above 0 and at most 1; got {self.discount}")
+        if self.zero_sum and self.num_players != 2:
+            raise BrokenGame(f"zero_sum=True is for two players; this game has {self.num_players}")
+        unknown = set(self.key_fields) - set(self.dtype.names or ())
+        if unknown:
+            raise BrokenGame(f"key_fields names {sorted(unknown)}; fields are {self.dtype.names}")
+
+    def __repr__(self) -> str:
+        return (
+            f"<Game {self.name}: {self.num_players} players, {self.num_actions} actions, "
+            f"{self.dtype.itemsize} bytes a state>"
+        )
+
+    # Single steps, in plain Python.
+
+    def start(self) -> np.record:
+        """The state in which every episode begins."""
+        state = np.zeros(1, self._record)[0]
+        self._call("start", StateView(state))
+        return state
+
+    def to_play(self, state: State) -> int:
+        """The player who acts in `state`, CHANCE, or OVER."""
+        return int(self.copy(state)["to_play"])
+
+    def is_over(self, state: State) -> bool:
+        """Whether the episode has ended."""
+        return self.to_play(state) == OVER
+
+    def legal(self, state: State) -> list[int]:
+        """The actions allowed in `state`; at a chance state its outcomes; none where it is over."""
+        state = self.copy(state)
+        to_play = self._checked_to_play(state)
+        if to_play == OVER:
+            return []
+        if to_play == CHANCE:
+            return [outcome for outcome, _ in self.outcomes(state)]
+        actions = np.zeros(self.num_actions, np.int32)
+        count = self._call("legal", StateView(state), actions)
+        return self._checked_legal(state, actions, count)
+
+    def outcomes(self, state: State) -> list[tuple[int, float]]:
+        """The outcomes of a chance state with their probabilities, those of probability 0 left out."""
+        state = self.copy(state)
+        outcomes = np.zeros(self.max_outcomes, np.int32)
+        probabilities = np.zeros(self.max_outcomes)
+        count = self._call("chance", StateView(state), outcomes, probabilities)
+        if not 1 <= count <= self.max_outcomes:
+            raise BrokenGame(f"chance returned {count} outcomes; expected 1 to {self.max_outcomes}")
+        total = probabilities[:count].sum()
+        if not abs(total - 1.0) < 1e-9 or (probabilities[:count] < 0).any():
+            raise BrokenGame(f"the probabilities of chance add up to {total}; expected 1")
+        return [
+            (int(outcome), float(p))
+            for outcome, p in zip(outcomes[:count], probabilities[:count], strict=True)
+            if p > 0
+        ]
+
+    def step(self, state: State, action: int) -> tuple[np.record, np.ndarray]:
+        """The state after `action` and the reward vector it pays; `state` itself stays as it is."""
+        action = operator.index(action)
+        legal = self.legal(state)
+        if action not in legal:
+            where = "the episode is over" if not legal else f"legal actions: {legal}"
+            ply = f" at ply {int(state['ply'])}" if "ply" in (self.dtype.names or ()) else ""
+            raise IllegalAction(f"action {action} is not legal{ply}; {where}")
+        after = self.copy(state)
+        reward = np.zeros(self.num_players)
+        self._call("step", StateView(after), action, reward)
+        if not np.isfinite(reward).all():
+            raise BrokenGame(f"step paid {reward} for action {action}; rewards must be finite")
+        self._checked_to_play(after)
+        return after, reward
+
+    def play(self, actions: Iterable[int], state: State | None = None) -> np.record:
+        """The state after these actions, from the start or from `state`; chance outcomes included."""
+        state = self.start() if state is None else self.copy(state)
+        for action in actions:
+            state, _ = self.step(state, action)
+        return state
+
+    def random_episode(self, seed: int = 0) -> Episode:
+        """An episode of uniformly random actions; the same seed gives the same episode."""
+        rng = make_rng(seed)
+        state, actions, rewards = self.start(), [], []
+        limit = ENDLESS if self.max_plies is None else self.max_plies
+        while not self.is_over(state) and len(actions) < limit:
+            with np.errstate(over="ignore"):
+                action = self._random_legal(state, rng)
+            state, reward = self.step(state, action)
+            actions.append(action)
+            rewards.append(reward)
+        complete = self.is_over(state)
+        if not complete and self.max_plies is None:
+            raise BrokenGame(
+                f"a random episode of {self.name} was still going after {limit} plies; "
+                "set max_plies= if episodes may be that long"
+            )
+        table = np.array(rewards).reshape(-1, self.num_players)
+        returns = (self.discount ** np.arange(len(table))) @ table
+        return Episode(actions, table, returns, state, complete)
+
+    def observation(self, state: State, player: int) -> np.ndarray:
+        """What a network is shown of `state` for `player`; float32 of `observation_shape`."""
+        if self.rules.observe is None:
+            raise BrokenGame(f"{self.name} has no observe= function; give one to use a network")
+        planes = np.zeros(self.observation_shape or (), np.float32)
+        self._call("observe", StateView(self.copy(state)), player, planes)
+        return planes
+
+    def key(self, state: State) -> bytes:
+        """The content of the key fields: equal for states that are the same position."""
+        record = self.copy(state)
+        return b"".join(np.asarray(record[name]).tobytes() for name in self.key_fields)
+
+    def show(self, state: State) -> str:
+        """The state as text for people."""
+        state = self.copy(state)
+        if self.rules.show is not None:
+            return str(self.rules.show(StateView(state)))
+        return "\n".join(f"{name}: {state[name]}" for name in self.dtype.names or ())
+
+    def show_action(self, state: State, action: int) -> str:
+        """The action as text for people."""
+        if self.rules.show_action is None:
+            return str(action)
+        return str(self.rules.show_action(StateView(self.copy(state)), action))
+
+    def read_action(self, state: State, text: str) -> int:
+        """The action a person means by `text`; IllegalAction where it means none."""
+        legal = self.legal(state)
+        for action in legal:
+            if self.show_action(state, action) == text.strip():
+                return action
+        try:
+            reader = self.rules.read_action
+            view = StateView(self.copy(state))
+            action = int(text) if reader is None else int(reader(view, text.strip()))
+        except (ValueError, IndexError, KeyError):
+            action = -1
+        if action not in legal:
+            choices = ", ".join(self.show_action(state, a) for a in legal[:50])
+            raise IllegalAction(f"{text.strip()!r} is not a legal action here; legal: {choices}")
+        return action
+
+    def copy(self, state: State) -> np.record:
+        """A record of its own with the content of `state`; BrokenGame where the dtype is another."""
+        dtype = getattr(state, "dtype", None)
+        if dtype != self.dtype or getattr(state, "shape", ()) != ():
+            raise BrokenGame(
+                f"expected one record of {self.name} with fields {self.dtype.names}; "
+                f"got {type(state).__name__} of dtype {dtype}; "
+                "states come from game.start(), game.step() and game.play()"
+            )
+        records = np.zeros(1, self._record)
+        records[0] = state
+        return records[0]  # type: ignore[no-any-return]
+
+    def _call(self, function_name: str, *arguments: Any) -> Any:
+        function = getattr(self.rules, function_name)
+        if function is None:
+            return None
+        with np.errstate(over="ignore"):
+            if self._takes_data[function_name]:
+                return function(*arguments, self.data)
+            return function(*arguments)
+
+    def _random_legal(self, state: State, rng: np.ndarray) -> int:
+        if self.to_play(state) != CHANCE:
+            legal = self.legal(state)
+            return legal[random_below(rng, len(legal))]
+        rest = random_unit(rng)
+        outcomes = self.outcomes(state)
+        for outcome, probability in outcomes:
+            rest -= probability
+            if rest < 0:
+                return outcome
+        return outcomes[-1][0]
+
+    def _checked_to_play(self, state: np.record) -> int:
+        to_play = int(state["to_play"])
+        allowed = OVER <= to_play < self.num_players
+        if not allowed or (to_play == CHANCE and self.rules.chance is None):
+            raise BrokenGame(
+                f"to_play is {to_play}; expected a player 0 to {self.num_players - 1}, ramify.OVER, "
+                "or ramify.CHANCE in a game that has chance="
+            )
+        return to_play
+
+    def _checked_legal(self, state: np.record, actions: np.ndarray, count: Any) -> list[int]:
+        if count is None or not 1 <= count <= self.num_actions:
+            raise BrokenGame(
+                f"legal returned {count} in a state that is not over; expected 1 to "
+                f"{self.num_actions}. If the episode has ended, step must set to_play = ramify.OVER"
+            )
+        legal: list[int] = actions[:count].tolist()
+        if min(legal) < 0 or max(legal) >= self.num_actions:
+            raise BrokenGame(f"legal wrote {legal}; actions must be in [0, {self.num_actions})")
+        if len(set(legal)) != len(legal):
+            raise BrokenGame(f"legal wrote an action twice: {legal}")
+        return legal
+
+    # Pickling, for worker processes: functions by module, name and closure values; never code.
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        arguments = {
+            key: value
+            for key, value in self.__dict__.items()
+            if key not in ("rules", "dtype", "payoff_range", "_record", "_takes_data")
+        }
+        arguments["payoff_range"] = (
+            None if self.payoff_range is None else self.payoff_range.tolist()
+        )
+        rules = {key: _pickled(value) for key, value in vars(self.rules).items()}
+        return _rebuild_game, (self.dtype, rules, arguments)
+
+
+def _rebuild_game(dtype: np.dtype, rules: dict[str, Any], arguments: dict[str, Any]) -> Game:
+    functions = {key: _unpickled(value) for key, value in rules.items()}
+    return Game(dtype, functions.pop("legal"), functions.pop("step"), **functions, **arguments)
+
+
+@dataclass(frozen=True)
+class _FunctionName:
+    """A function as a pickle holds it."""
+
+    module: str
+    qualname: str
+    cells: tuple[Any, ...]
+
+
+def _pickled(value: Any) -> Any:
+    if not isinstance(value, types.FunctionType):
+        return value
+    cells = tuple(_pickled(cell.cell_contents) for cell in value.__closure__ or ())
+    name = _FunctionName(value.__module__, value.__qualname__, cells)
+    try:
+        found = _find_code(name)
+    except (ImportError, AttributeError, LookupError):
+        found = None
+    if found is None or found != value.__code__:
+        raise BrokenGame(
+            f"{value.__qualname__} of module {value.__module__} cannot be sent to another process, "
+            "because it cannot be found there by name; move the game into a module (a .py file)"
+        )
+    return name
+
+
+def _unpickled(value: Any) -> Any:
+    if not isinstance(value, _FunctionName):
+        return value
+    cells = tuple(types.CellType(_unpickled(cell)) for cell in value.cells)
+    code = _find_code(value)
+    module = sys.modules[value.module]
+    return types.FunctionType(code, vars(module), code.co_name, None, cells)
+
+
+def _find_code(name: _FunctionName) -> types.CodeType:
+    """The code of a function, through the constants of those that enclose it."""
+    __import__(name.module)
+    outer, *inner = name.qualname.split(".<locals>.")
+    found: Any = operator.attrgetter(outer)(sys.modules[name.module])
+    code = found.__code__
+    for part in inner:
+        constants = [c for c in code.co_consts if isinstance(c, types.CodeType)]
+        code = next(c for c in constants if c.co_name == part)
+    return code  # type: ignore[no-any-return]
+
+
+# --- checks at construction --------------------------------------------------------------------
+
+
+def takes_data(function: Callable[..., Any], function_name: str) -> bool:
+    """Whether a function of the rules takes `data` as its last argument."""
+    return len(inspect.signature(function).parameters) == len(SIGNATURES[function_name]) + 1
+
+
+def _check_signature(name: str, function: Any, arguments: tuple[str, ...]) -> None:
+    if function is None and name not in ("legal", "step"):
+        return
+    if not callable(function):
+        raise BrokenGame(
+            f"{name} must be a function {name}({', '.join(arguments)}); got {function!r}"
+        )
+    got = len(inspect.signature(function).parameters)
+    if got not in (len(arguments), len(arguments) + 1):
+        raise BrokenGame(
+            f"{name} takes {got} arguments; expected {name}({', '.join(arguments)}) "
+            f"or {name}({', '.join(arguments)}, data)"
+        )
+
+
+def _checked_dtype(dtype: Any) -> np.dtype:
+    dtype = np.dtype(dtype)
+    if dtype.names is None or "to_play" not in dtype.names:
+        raise BrokenGame(f"the state needs a structured dtype with a field to_play; got {dtype}")
+    for name in dtype.names:
+        if dtype[name].base.kind not in "iufb":
+            raise BrokenGame(
+                f"field {name!r} has type {dtype[name]}; a state holds numbers and arrays of "
+                "numbers of fixed shape"
+            )
+    if dtype["to_play"].kind != "i":
+        raise BrokenGame(f"field to_play must be a signed integer; got {dtype['to_play']}")
+    return dtype
+
+
+def _checked_data(data: Any) -> tuple[np.ndarray, ...]:
+    if data is None:
+        return ()
+    if not isinstance(data, tuple) or not all(isinstance(a, np.ndarray) for a in data):
+        raise BrokenGame("data must be a tuple of NumPy arrays")
+    return data
+
+
+def _checked_range(payoff_range: Any, num_players: int) -> np.ndarray | None:
+    if payoff_range is None:
+        return None
+    table = np.asarray(payoff_range, float)
+    if table.shape == (2,):
+        table = np.tile(table, (num_players, 1))
+    if table.shape != (num_players, 2) or not (np.isfinite(table).all()):
+        raise BrokenGame(
+            f"payoff_range must be (low, high) or one such pair per player; got {payoff_range}"
+        )
+    if not (table[:, 0] < table[:, 1]).all():
+        raise BrokenGame(f"payoff_range must have low < high; got {payoff_range}")
+    return table
+
+
+def _positive(name: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+        raise BrokenGame(f"{name} must be an integer of at least 1; got {value!r}")
+    return int(value)

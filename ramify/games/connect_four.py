@@ -1,0 +1,69 @@
+"""Connect four: drop stones into columns, four in a row win."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ramify.game import OVER, Game
+
+
+def connect_four(rows: int = 6, cols: int = 7) -> Game:
+    """Connect four on a board of any size whose `cols * (rows + 1)` is at most 62."""
+    height = rows + 1  # bits of a column: one above the top stays empty, so that lines end there
+    if rows < 1 or cols < 1 or cols * height > 62:
+        raise ValueError(f"cols * (rows + 1) must be at most 62; got rows={rows}, cols={cols}")
+    # Bit `col * height + row`. `own` are the stones of who is to play, `taken` those of both.
+    # 62 bits fit into int64, so no sign gets in the way.
+    position = np.dtype([("own", np.int64), ("taken", np.int64), ("to_play", np.int8)])
+    column = (1 << rows) - 1
+    full = sum(column << (col * height) for col in range(cols))
+    top_row = sum(1 << (col * height + rows - 1) for col in range(cols))
+
+    def legal(state, actions):
+        taken = state.taken
+        if taken & top_row == 0:
+            # Mostly no column is full, and then nothing below has to wait for the board.
+            for col in range(cols):
+                actions[col] = col
+            return cols
+        count = 0
+        for col in range(cols):
+            # Written always and counted if free: a branch here would be a coin toss.
+            actions[count] = col
+            count += (taken >> (col * height + rows - 1)) & 1 == 0
+        return count
+
+    def step(state, action, reward):
+        player = state.to_play
+        shift = action * height
+        stone = (((state.taken >> shift) & column) + 1) << shift
+        own = state.own | stone
+        state.own ^= state.taken
+        state.taken |= stone
+        vertical = own & (own >> 1)
+        flat = own & (own >> height)
+        up = own & (own >> (height + 1))
+        down = own & (own >> (height - 1))
+        four = vertical & (vertical >> 2)
+        four |= flat & (flat >> (2 * height))
+        four |= up & (up >> (2 * height + 2))
+        four |= down & (down >> (2 * height - 2))
+        if four != 0:
+            reward[player] = 1.0
+            reward[1 - player] = -1.0
+            state.to_play = OVER
+        elif state.taken == full:
+            state.to_play = OVER
+        else:
+            state.to_play = 1 - player
+
+    return Game(
+        position,
+        legal,
+        step,
+        num_players=2,
+        num_actions=cols,
+        name="connect_four",
+        payoff_range=(-1, 1),
+        zero_sum=True,
+    )
