@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from ramify.errors import BrokenGame, IllegalAction, IncompletePath, RamifyError
 from ramify.game import (
-    CHANCE, OVER, Episode, Game, random_below, random_bits, random_unit,
+    CHANCE,
+    OVER,
+    Episode,
+    Game,
+    random_below,
+    random_bits,
+    random_unit,
 )  # fmt: skip
 
 if TYPE_CHECKING:

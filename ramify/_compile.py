@@ -93,6 +93,12 @@ def compile_kernel(
         dispatcher = _compiled(function, bindings, signature, entry, debug)
     except numba.core.errors.NumbaError as error:
         raise BrokenGame(_explain(error, label)) from None
+    except KeyError as error:  # Numba's way to say that a record has no such field
+        place = _place_of_attribute(function, bindings, str(error.args[0]))
+        raise BrokenGame(
+            f"{label} does not compile\n  {place}\n  the state has no field {error}\n"
+            "  Add the field to the dtype, or mend the name."
+        ) from None
     cached = bool(dispatcher.stats.cache_hits)
     if entry is not None and not cached:
         _drop_oldest()
@@ -119,8 +125,8 @@ def _compiled(
             if allocates or "NRT required" not in str(error):
                 raise
             allocates = True
-        except Exception:
-            if entry is None:
+        except Exception as error:
+            if entry is None or isinstance(error, KeyError):
                 raise
             # A damaged cache entry: throw it away and compile in memory.
             shutil.rmtree(entry, ignore_errors=True)
@@ -135,7 +141,7 @@ def adapt(
         return function
     space = {"function": function, "__name__": function.__module__}
     source = f"lambda {', '.join(given)}: function({', '.join(taken)})"
-    return eval(source, space)  # type: ignore[no-any-return]
+    return eval(source, space)
 
 
 def _dispatcher(
@@ -149,18 +155,19 @@ def _dispatcher(
         kernel = module.startswith("ramify.") and not module.startswith("ramify.games.")
         # Divisions by zero in a game raise, as in plain Python; kernels do not divide by zero.
         model = "numpy" if kernel else "python"
-        options = {"error_model": model, "boundscheck": debug, "nogil": True}
+        options: dict[str, Any] = {"error_model": model, "boundscheck": debug, "nogil": True}
         if inner.__code__ is function.__code__:
             if entry is not None:
                 # Numba keeps machine code beside a function's file; it reads nothing else of it.
                 code = inner.__code__.replace(co_filename=str(entry / "entry.json"))
                 inner = types.FunctionType(code, inner.__globals__, inner.__name__)
-            return numba.njit(cache=entry is not None, **options)(inner)
+            return numba.njit(**options, cache=entry is not None)(inner)
         # Counting references to arrays took half the time of a search (atomic instructions in every
         # call); nothing in a kernel owns an array, and in rules only those that make one do. A call
         # with ten arrays takes longer than what it does, so kernels are inlined.
         options |= {"_nrt": allocates and not kernel, "forceinline": kernel}
-        return numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)(inner)
+        options |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+        return numba.njit(**options)(inner)
 
     return _Translator(bindings, jit).translate(function)
 
@@ -180,15 +187,41 @@ def _reached(function: types.FunctionType, bindings: dict[str, Any]) -> Iterator
         if value is UNBOUND:
             value = bindings[name]
         elif value is _MISSING:
-            source = linecache.getline(code.co_filename, line).strip()
             raise BrokenGame(
                 f"{function.__name__} uses the name {name!r}, which is not defined\n"
-                f"  {code.co_filename}, line {line}:  {source}"
+                f"  {_place(code.co_filename, line)}"
             )
         yield name, value
 
 
 _MISSING = object()
+
+
+def _functions(
+    function: types.FunctionType, bindings: dict[str, Any], seen: set[int]
+) -> Iterator[types.FunctionType]:
+    """A function and every plain function it reaches, each once."""
+    if id(function) in seen:
+        return
+    seen.add(id(function))
+    yield function
+    for _, value in _reached(function, bindings):
+        if isinstance(value, types.FunctionType):
+            yield from _functions(value, bindings, seen)
+
+
+def _place_of_attribute(function: Any, bindings: dict[str, Any], name: str) -> str:
+    """Where an attribute is read or written, as file, line and source."""
+    for reached in _functions(function, bindings, set()):
+        for instruction in dis.get_instructions(reached.__code__):
+            if instruction.opname.endswith("_ATTR") and instruction.argval == name:
+                line = instruction.positions.lineno if instruction.positions else None
+                return _place(reached.__code__.co_filename, line or 0)
+    return "in code without a file"
+
+
+def _place(path: str, line: int) -> str:
+    return f"{path}, line {line}:  {linecache.getline(path, line).strip()}"
 
 
 def _global_names(code: types.CodeType) -> dict[str, int]:
@@ -329,7 +362,7 @@ class _FingerprintWriter:
                     self.text(name)
                     self.write(member, code)
         elif isinstance(value, enum.EnumMeta):
-            self.text("enum", value, [(m.name, m.value) for m in value])
+            self.text("enum", value, list(value.__members__.items()))
         elif isinstance(value, (type, types.BuiltinFunctionType, np.ufunc)) or _is_known(value):
             self.text("name", type(value).__name__, getattr(value, "__module__", ""), value)
         else:
@@ -461,18 +494,24 @@ def _drop_oldest() -> None:
 
 # --- errors --------------------------------------------------------------------------------------
 
+_GLOBALS_HINT = "Globals may be numbers, tuples, NumPy arrays and plain functions."
+_TYPE_HINT = "Give the variable one type everywhere, say 0.0 instead of 0."
 _HINTS = (
-    ("Untyped global name", "Globals may be numbers, tuples, NumPy arrays and plain functions."),
-    ("no known way to compile", "Globals may be numbers, tuples, NumPy arrays and plain functions."),
-    ("Unknown attribute", "A state has just the fields of its dtype, and arrays what NumPy gives them."),
-    ("annot unify", "Give the variable one type everywhere, say 0.0 instead of 0."),
-    ("No conversion", "Give the variable one type everywhere, say 0.0 instead of 0."),
+    ("Untyped global name", _GLOBALS_HINT),
+    ("no known way to compile", _GLOBALS_HINT),
+    ("Unknown attribute", "A state has the fields of its dtype, and arrays what NumPy gives them."),
+    ("annot unify", _TYPE_HINT),
+    ("No conversion", _TYPE_HINT),
     ("is not defined", "Assign the variable on every way that leads here."),
-    ("No implementation of function", "Compiled code has no such operation for these types; write it "
-     "out with loops over numbers."),
-    ("nsupported", "Write it with numbers, arrays and loops: compiled code has no classes, dicts of "
-     "objects, generators or try."),
-)  # fmt: skip
+    (
+        "No implementation of function",
+        "Compiled code has no such operation for these types; write it with loops over numbers.",
+    ),
+    (
+        "nsupported",
+        "Compiled code has no classes, dicts of objects, generators or try; use numbers and loops.",
+    ),
+)
 _DEFAULT_HINT = "Rules are compiled by Numba: numbers, arrays, loops and plain functions."
 
 
@@ -484,8 +523,7 @@ def _explain(error: Exception, label: str) -> str:
     for match in re.finditer(r'File "([^"]+)", line (\d+)', text):
         path = os.path.abspath(match[1])
         if not (path.startswith(here) and os.sep + "games" + os.sep not in path):
-            source = linecache.getline(match[1], int(match[2])).strip()
-            place = f"{match[1]}, line {match[2]}:  {source}"
+            place = _place(match[1], int(match[2]))
             break
     reasons = [
         line.strip()

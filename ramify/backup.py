@@ -72,7 +72,7 @@ def back_up(
     tree: Any, edges: np.ndarray, path: np.ndarray, depth: int, returns: np.ndarray,
     root_squares: np.ndarray,
 ) -> None:  # fmt: skip
-    """Add one simulation to every edge of its path, from the leaf up; `returns` becomes the root's."""
+    """Add one simulation to every edge of its path, from the leaf up."""
     for i in range(depth - 1, -1, -1):
         edge = np.int64(path[i].edge)
         for player in range(NUM_PLAYERS):
@@ -82,12 +82,15 @@ def back_up(
                 tree.high[player] = max(tree.high[player], returns[player])
         add_return(edges, edge, returns)
         if HAS_CHANCE and i + 1 < depth and path[i + 1].player == CHANCE:
-            weigh_outcomes(edges, edge, path[i].reward)
+            weigh_outcomes(edges, edge, path[i].reward, DISCOUNT)
     if depth > 0:
         row = path[0].edge - edges[0].first
         for player in range(NUM_PLAYERS):
             root_squares[row, player] += returns[player] * returns[player]
     add_return(edges, np.int64(0), returns)
+    if HAS_CHANCE and depth > 0 and path[0].player == CHANCE:
+        returns[:] = 0.0  # nothing is paid on the way to the root
+        weigh_outcomes(edges, np.int64(0), returns, 1.0)
 
 
 def add_return(edges: np.ndarray, edge: int, returns: np.ndarray) -> None:
@@ -101,8 +104,8 @@ def add_return(edges: np.ndarray, edge: int, returns: np.ndarray) -> None:
             record.value_sum[player] += returns[player]
 
 
-def weigh_outcomes(edges: np.ndarray, node: int, reward: np.ndarray) -> None:
-    """Make the value of an edge into a chance node the expected one, once every outcome was seen."""
+def weigh_outcomes(edges: np.ndarray, node: int, reward: np.ndarray, discount: float) -> None:
+    """Once all outcomes were seen, give the edge into a chance node its expected value."""
     first, num_edges = edges[node].first, edges[node].num_edges
     for edge in range(first, first + num_edges):
         if edges[edge].visits == 0:
@@ -112,4 +115,4 @@ def weigh_outcomes(edges: np.ndarray, node: int, reward: np.ndarray) -> None:
         value = 0.0
         for edge in range(first, first + num_edges):
             value += float(edges[edge].prior) * (edges[edge].value_sum[i] / edges[edge].visits)
-        record.value_sum[i] = record.visits * step_return(reward[i], DISCOUNT, value)
+        record.value_sum[i] = record.visits * step_return(reward[i], discount, value)

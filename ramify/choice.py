@@ -13,7 +13,6 @@ import numpy as np
 from ramify.game import CHANCE, Game
 from ramify.tree import Tree
 
-
 # --- formulas ------------------------------------------------------------------------------------
 
 
@@ -69,7 +68,7 @@ def confidence_radius(
     """How far the value of an edge may be from its mean: z standard errors [Eq. 11].
 
     The variance is that of the returns seen, mixed with the largest possible one by a weight that
-    falls with the square of the visits (the way of KataGo), so that few visits give a wide interval.
+    falls with the square of the visits, as in KataGo, so that few visits give a wide interval.
 
     >>> round(confidence_radius(100, 0.42, 0.25, half_range=1.0), 6)
     0.135647
@@ -146,7 +145,7 @@ class SearchResult:
     @cached_property
     def value(self) -> np.ndarray:
         """What the root is worth, per player: the mean of all returns seen there."""
-        root = range(0, 1)
+        root = range(1)
         value = self.tree.mean_values(root)[0]
         return value
 
@@ -228,7 +227,7 @@ class SearchResult:
         }
 
     def _values_of_mover(self) -> np.ndarray:
-        return self.edges["q"][:, max(0, self.tree.root.to_play)]  # type: ignore[no-any-return]
+        return self.edges["q"][:, max(0, self.tree.root.to_play)]
 
     def __repr__(self) -> str:
         return f"<SearchResult of {self.game.name}: action {self.action}, value {self.value}>"

@@ -184,12 +184,15 @@ def play_steps(
     for player in range(NUM_PLAYERS):
         reward[player] = 0.0
     for _ in range(limit):
-        if state.to_play == OVER:
-            break
-        if HAS_CHANCE and state.to_play == CHANCE:
+        player = state.to_play
+        if HAS_CHANCE and player == CHANCE:
             action = draw_chance(state, actions, probabilities, rng, data)
             if action < 0:
                 return BAD_CHANCE
+        elif player < 0 or player >= NUM_PLAYERS:  # one comparison, of which machines know
+            if player == OVER:
+                break
+            return BAD_TO_PLAY
         else:
             action = draw_action(state, actions, rng, data)
             if action < 0 or action >= NUM_ACTIONS:
@@ -214,7 +217,7 @@ def play_steps(
 
 def pays(reward: np.ndarray) -> bool:
     """Whether a step paid anything; in a zero-sum game player 0's part tells."""
-    for player in range(1 if ZERO_SUM else NUM_PLAYERS):
+    for player in range(1 if ZERO_SUM else NUM_PLAYERS):  # noqa: SIM110
         if reward[player] != 0.0:
             return True
     return False

@@ -1,4 +1,4 @@
-"""Game: a record dtype and its rules as plain functions. Here they run as plain Python, step by step.
+"""Game: a record dtype and its rules as plain functions. Here they run step by step.
 
 A state is one NumPy record with a field `to_play`. The same functions are compiled together with a
 search by `ramify.search`; here they run through `StateView`, which turns overflow and writes out of
@@ -102,7 +102,7 @@ class StateView:
             value = self._record[name]
         except ValueError:
             raise AttributeError(
-                f"the state has no field {name!r}; its fields: {', '.join(self._record.dtype.names)}"
+                f"the state has no field {name!r}; it has {', '.join(self._record.dtype.names)}"
             ) from None
         return value.view(FieldView) if isinstance(value, np.ndarray) else value.item()
 
@@ -320,7 +320,7 @@ class Game:
         return self._checked_legal(state, actions, count)
 
     def outcomes(self, state: State) -> list[tuple[int, float]]:
-        """The outcomes of a chance state with their probabilities, those of probability 0 left out."""
+        """The outcomes of a chance state with their probabilities, without impossible ones."""
         state = self.copy(state)
         outcomes = np.zeros(self.max_outcomes, np.int32)
         probabilities = np.zeros(self.max_outcomes)
@@ -353,7 +353,7 @@ class Game:
         return after, reward
 
     def play(self, actions: Iterable[int], state: State | None = None) -> np.record:
-        """The state after these actions, from the start or from `state`; chance outcomes included."""
+        """The state after these actions (chance outcomes included), from the start or `state`."""
         state = self.start() if state is None else self.copy(state)
         for action in actions:
             state, _ = self.step(state, action)
@@ -362,7 +362,9 @@ class Game:
     def random_episode(self, seed: int = 0) -> Episode:
         """An episode of uniformly random actions; the same seed gives the same episode."""
         rng = make_rng(seed)
-        state, actions, rewards = self.start(), [], []
+        state = self.start()
+        actions: list[int] = []
+        rewards: list[np.ndarray] = []
         limit = ENDLESS if self.max_plies is None else self.max_plies
         while not self.is_over(state) and len(actions) < limit:
             with np.errstate(over="ignore"):
@@ -424,7 +426,7 @@ class Game:
         return action
 
     def copy(self, state: State) -> np.record:
-        """A record of its own with the content of `state`; BrokenGame where the dtype is another."""
+        """A record of its own with the content of `state`; BrokenGame for another dtype."""
         dtype = getattr(state, "dtype", None)
         if dtype != self.dtype or getattr(state, "shape", ()) != ():
             raise BrokenGame(
@@ -434,7 +436,7 @@ class Game:
             )
         records = np.zeros(1, self._record)
         records[0] = state
-        return records[0]  # type: ignore[no-any-return]
+        return records[0]
 
     def _call(self, function_name: str, *arguments: Any) -> Any:
         function = getattr(self.rules, function_name)
@@ -462,7 +464,7 @@ class Game:
         allowed = OVER <= to_play < self.num_players
         if not allowed or (to_play == CHANCE and self.rules.chance is None):
             raise BrokenGame(
-                f"to_play is {to_play}; expected a player 0 to {self.num_players - 1}, ramify.OVER, "
+                f"to_play is {to_play}; expected 0 to {self.num_players - 1}, ramify.OVER, "
                 "or ramify.CHANCE in a game that has chance="
             )
         return to_play
@@ -544,7 +546,7 @@ def _find_code(name: _FunctionName) -> types.CodeType:
     for part in inner:
         constants = [c for c in code.co_consts if isinstance(c, types.CodeType)]
         code = next(c for c in constants if c.co_name == part)
-    return code  # type: ignore[no-any-return]
+    return code
 
 
 # --- checks at construction --------------------------------------------------------------------

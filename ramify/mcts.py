@@ -19,14 +19,37 @@ from ramify.backup import DISCOUNT, Backup, back_up
 from ramify.choice import SearchResult
 from ramify.errors import BrokenGame
 from ramify.evaluators import (
-    BAD_ACTION, BAD_CHANCE, BAD_COUNT, BAD_REWARD, BAD_TO_PLAY, BAD_VALUE, DONE, ENDLESS_PLAYOUT,
-    GROW, GUARD, HAS_CHANCE, MAX_OUTCOMES, NOT_ZERO_SUM, NUM_ACTIONS, NUM_PLAYERS, Evaluator, chance,
-    legal, step,
+    BAD_ACTION,
+    BAD_CHANCE,
+    BAD_COUNT,
+    BAD_REWARD,
+    BAD_TO_PLAY,
+    BAD_VALUE,
+    DONE,
+    ENDLESS_PLAYOUT,
+    GROW,
+    GUARD,
+    HAS_CHANCE,
+    MAX_OUTCOMES,
+    NOT_ZERO_SUM,
+    NUM_ACTIONS,
+    NUM_PLAYERS,
+    Evaluator,
+    chance,
+    legal,
+    step,
 )  # fmt: skip
 from ramify.game import CHANCE, ENDLESS, OVER, Game, State, StateViews, make_rng
 from ramify.selection import Rule, best_edge, draw_outcome
 from ramify.tree import (
-    FIRST_BLOCK, HAS_PRIORS, LAZY_ABOVE, NONE, ZERO_SUM, Tree, edge_dtype, value_sum, write_edge,
+    FIRST_BLOCK,
+    HAS_PRIORS,
+    LAZY_ABOVE,
+    NONE,
+    ZERO_SUM,
+    Tree,
+    value_sum,
+    write_edge,
 )  # fmt: skip
 
 # Bound when a search is composed.
@@ -88,8 +111,11 @@ def descend(
     tree.depth = 0
     for depth in range(path.shape[0]):
         player = np.int64(state.to_play)
-        if player == OVER:
-            break
+        if player < 0 or player >= NUM_PLAYERS:
+            if player == OVER:
+                break
+            if not HAS_CHANCE or player != CHANCE:
+                return BAD_TO_PLAY
         if edges[node].first == NONE:
             # With priors a leaf gets its edges when it is valued; without, when it is met again.
             if player != CHANCE and (HAS_PRIORS or (depth > 0 and edges[node].visits == 0)):
@@ -134,10 +160,6 @@ def take(state: Any, action: int, reward: np.ndarray, data: Any) -> int:
             return NOT_ZERO_SUM
     elif not math.isfinite(total):
         return BAD_REWARD
-    if state.to_play >= NUM_PLAYERS or state.to_play < OVER:
-        return BAD_TO_PLAY
-    if not HAS_CHANCE and state.to_play == CHANCE:
-        return BAD_TO_PLAY
     return DONE
 
 
@@ -161,9 +183,8 @@ def select(
                 tree, edges, node, player, value, num_untried, parameters,
                 width, score, unvisited, scale,
             )  # fmt: skip
-        if edge != NONE:
-            return edge
-        edge = next_untried(tree, edges, node, state, actions, data)
+        if edge == NONE and not HAS_PRIORS:
+            edge = next_untried(tree, edges, node, state, actions, data)
         if edge != NONE:
             return edge
         num_untried = np.int64(0)  # no room for another edge: make do with those there are
@@ -191,10 +212,11 @@ def expand(
     if count < 1 or count > NUM_ACTIONS or actions[NUM_ACTIONS] != GUARD:
         return BAD_COUNT
     if HAS_PRIORS:
-        return make_edges(tree, edges, node, actions, NO_EDGES, count)
-    status = make_edges(tree, edges, node, actions, NO_EDGES, block_size(count, NO_EDGES))
-    edges[node].num_legal = count
-    edges[node].num_edges = 0
+        status = make_edges(tree, edges, node, actions, NO_EDGES, count)
+    else:
+        status = make_edges(tree, edges, node, actions, NO_EDGES, block_size(count, NO_EDGES))
+        edges[node].num_legal = count
+        edges[node].num_edges = 0
     return status
 
 
@@ -540,12 +562,11 @@ class _Driver:
         self.composition = composition
         self.tree = tree
         self.max_bytes = max_bytes
-        self.simulations = 0
+        self.before = int(tree.head["simulations"][0])
         # A tree that is searched again goes on with fresh random numbers.
-        stream = int(tree.head["simulations"][0])
         self.work = _Workspace(
             composition.game, composition.selection, composition.root_selection,
-            composition.evaluator, tree, seed ^ stream,
+            composition.evaluator, tree, seed ^ self.before,
         )  # fmt: skip
         self._grow(len(tree.edges))
 
@@ -581,26 +602,27 @@ class _Driver:
             self.tree.resize(0)
         return "simulations"
 
+    @property
+    def simulations(self) -> int:
+        """Those of this search; from the tree, so that an interrupt cannot lose any."""
+        return int(self.tree.head["simulations"][0]) - self.before
+
     def _value_root(self) -> None:
         """With priors the root is valued once, outside the budget."""
         tree = self.tree
         if tree.has_priors and tree.edges["first"][0] == NONE and tree.root.to_play != CHANCE:
             self._simulate(1)
-            self.simulations = 0
             tree.head["simulations"] = 0
 
     def _simulate(self, num_simulations: int) -> int:
         """Run the kernel; the number of simulations it did."""
-        head = self.tree.head
-        before = int(head["simulations"][0])
+        before = self.simulations
         status = self._call_kernel(num_simulations)
-        done = int(head["simulations"][0]) - before
-        self.simulations += done
         if status == GROW:
             self._grow(2 * len(self.tree.edges))
         elif status != DONE:
             raise BrokenGame(_trouble(self.composition, self.work, self.tree, status))
-        return done
+        return self.simulations - before
 
     def _call_kernel(self, num_simulations: int) -> int:
         kernel, tree, work = self.composition.kernel, self.tree, self.work
@@ -694,12 +716,12 @@ def _trouble(composition: _Composition, work: _Workspace, tree: Tree, status: in
         "legal gave none in a state that is not over",
         BAD_TO_PLAY: f"step set to_play to {to_play}; expected a player 0 to "
         f"{game.num_players - 1}, ramify.OVER, or ramify.CHANCE in a game that has chance=",
-        BAD_CHANCE: f"chance must give 1 to {game.max_outcomes} outcomes whose probabilities add up "
-        "to 1",
+        BAD_CHANCE: f"chance must give 1 to {game.max_outcomes} outcomes whose probabilities "
+        "add up to 1",
         BAD_REWARD: f"step paid {reward}; rewards must be finite",
         BAD_VALUE: f"{evaluator.name} gave a value or prior that is not a finite number",
-        NOT_ZERO_SUM: "the game is declared zero_sum=True, but a reward or value does not add up to "
-        "zero over the two players; mend it, or leave zero_sum away",
+        NOT_ZERO_SUM: "the game is declared zero_sum=True, but a reward or value does not add up "
+        "to zero over the two players; mend it, or leave zero_sum away",
         ENDLESS_PLAYOUT: f"a playout was still going after {ENDLESS} plies; give the game "
         "max_plies=, or cut playouts with evaluators.playout(max_plies=...)",
     }[status]

@@ -12,7 +12,6 @@ import numpy as np
 from ramify.game import random_unit
 from ramify.tree import HAS_PRIORS, NONE, value_sum
 
-
 # A root and a logarithm per node and a root and two divisions per edge took a third of the time of
 # a search of connect four; small counts, the bulk, come from tables.
 _TABLE = 4096
@@ -119,8 +118,8 @@ class Rule:
         width: `width(parent_visits, span, parameters) -> float`, computed once for all edges of a
             node.
         score: `score(q, prior, visits, width, parameters) -> float` of an edge; the largest wins.
-        unvisited: `unvisited(value, visited_prior, parameters) -> q` of an edge never taken, from the
-            value of its node for the mover; infinite means such edges come first.
+        unvisited: `unvisited(value, visited_prior, parameters) -> q` of an edge never taken, from
+            the value of its node for the mover; infinite means such edges come first.
         parameters: handed to both as a float64 array; other numbers need no new compilation.
         scale: "span" leaves values as they are and gives `span` as the range of payoffs, where the
             game states one; "unit" maps the range, stated or seen so far, to [0, 1], span 1 (so
@@ -139,7 +138,7 @@ class Rule:
 
 
 def ucb1(c: float = math.sqrt(2)) -> Rule:
-    """UCB1 [Eq. 1, 2]: edges never taken first, then mean value plus c times the range of payoffs."""
+    """UCB1 [Eq. 1, 2]: edges never taken first, then mean value plus a bonus."""
     _check_number("c", c)
     return Rule("ucb1", _ucb1_width, _ucb1_score, _first_of_all, (c,), "span")
 
@@ -249,13 +248,14 @@ def best_edge(
     if factor != 1.0 and worth != math.inf:
         worth = min(1.0, max(0.0, (worth - shift) * factor))
     node_width = width(np.int64(edges[node].visits), span, parameters)
-    prior = 1.0 / (num_edges + num_untried)
+    prior: float = 1.0 / (num_edges + num_untried)
     untried_score = -math.inf
     if num_untried > 0:
         untried_score = score(worth, prior, np.int64(0), node_width, parameters)
         if untried_score == math.inf:
             return NONE
-    best, best_score = NONE, -math.inf
+    best = NONE
+    best_score = -math.inf
     for edge in range(first, first + num_edges):
         visits = np.int64(edges[edge].visits)
         if HAS_PRIORS:

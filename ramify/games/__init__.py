@@ -3,5 +3,7 @@
 from __future__ import annotations
 
 from ramify.games.connect_four import connect_four
+from ramify.games.n_in_a_row import n_in_a_row
+from ramify.games.tic_tac_toe import tic_tac_toe
 
-__all__ = ["connect_four"]
+__all__ = ["connect_four", "n_in_a_row", "tic_tac_toe"]

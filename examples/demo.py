@@ -1,0 +1,45 @@
+"""Search a connect-four position whose exact answer is known, and say whether it was found.
+
+The position after columns 1 4 5 1 6 7 3 2 5 has one winning action, column 5; every other one loses
+(perfect play, as two independent solvers score it). Small budgets are misled, a large one is not.
+"""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+import ramify
+
+ACTIONS = [0, 3, 4, 0, 5, 6, 2, 1, 4]
+WINNING = 4
+
+
+def main() -> None:
+    console = Console()
+    game = ramify.games.connect_four()
+    state = game.play(ACTIONS)
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[speed]}"))
+    for budget in (1_000, 30_000, 3_000_000):
+        with Progress(*columns, TimeRemainingColumn(), console=console) as bar:
+            task = bar.add_task(f"{budget:>9,} simulations", total=budget, speed="compiling")
+
+            def show(progress: ramify.Progress) -> None:
+                speed = f"{progress.simulations / progress.seconds:,.0f}/s"
+                bar.update(task, completed=progress.simulations, speed=speed)
+
+            result = ramify.search(
+                game, state, num_simulations=budget, seed=1, progress=show,
+                selection=ramify.selection.ucb1(c=0.707),
+            )  # fmt: skip
+        found = "the winning action" if result.action == WINNING else "which loses"
+        console.print(
+            f"  chose {game.show_action(state, result.action)}, {found}\n", highlight=False
+        )
+    print(result)
+    verdict = "found" if result.action == WINNING else "did NOT find"
+    print(f"\nThe search {verdict} the one action that wins, and expects the line above.")
+
+
+if __name__ == "__main__":
+    main()

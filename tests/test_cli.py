@@ -1,0 +1,546 @@
+"""The command `ramify`: what it prints, what it refuses, and how it leaves."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import pickle
+import re
+import signal
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+
+import ramify
+from ramify import cli
+
+GAMES = '''
+import numpy as np
+import ramify
+
+Position = np.dtype([("total", np.int16), ("to_play", np.int8)])
+
+
+def race(goal=4) -> ramify.Game:
+    """Add 1 or 2 in turn; who reaches the goal wins."""
+
+    def legal(state, actions):
+        actions[0], actions[1] = 0, 1
+        return 2
+
+    def step(state, action, reward):
+        player = state.to_play
+        state.total += action + 1
+        state.to_play = 1 - player
+        if state.total >= goal:
+            reward[player], reward[1 - player] = 1, -1
+            state.to_play = ramify.OVER
+
+    return ramify.Game(
+        Position, legal, step, num_players=2, num_actions=2, name="race", payoff_range=(-1, 1),
+        show=lambda state: f"total {state.total} of {goal}",
+        show_action=lambda state, action: f"+{action + 1}",
+    )
+
+
+def coins(values=(1, 2)) -> ramify.Game:
+    """Stake one of the values on a coin, twice; heads pay it."""
+    stakes = np.array(values)
+
+    def legal(state, actions):
+        for i in range(len(stakes)):
+            actions[i] = i
+        return len(stakes)
+
+    def chance(state, outcomes, probabilities):
+        outcomes[0], outcomes[1] = 0, 1
+        probabilities[0], probabilities[1] = 0.5, 0.5
+        return 2
+
+    def step(state, action, reward):
+        if state.to_play == ramify.CHANCE:
+            reward[0] = action * stakes[state.total % 10]
+            state.to_play = ramify.OVER if state.total >= 20 else 0
+        else:
+            state.total += 10 + action - state.total % 10
+            state.to_play = ramify.CHANCE
+
+    def show_action(state, action):
+        if state.to_play == ramify.CHANCE:
+            return ("tails", "heads")[action]
+        return f"stake {values[action]}"
+
+    return ramify.Game(
+        Position, legal, step, num_players=1, num_actions=len(values), name="coins",
+        chance=chance, max_outcomes=2, payoff_range=(0, 2 * max(values)), show_action=show_action,
+    )
+
+
+def step(state, action, reward):
+    state.to_play = ramify.OVER
+
+
+def legal_that_does_not_compile(state, actions):
+    if state.total > 100:
+        actions = {}
+    actions[0] = 0
+    return 1
+
+
+def legal_that_fails(state, actions):
+    return 1 // int(state.total)
+
+
+uncompilable = ramify.Game(
+    Position, legal_that_does_not_compile, step, num_players=1, num_actions=1
+)
+failing = ramify.Game(Position, legal_that_fails, step, num_players=1, num_actions=1)
+number = 7
+
+
+def not_a_game():
+    return 7
+'''
+
+
+@pytest.fixture(scope="module", autouse=True)
+def machine_code(tmp_path_factory):
+    """A cache of this file's own, so that nobody's entries are counted or deleted."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAMIFY_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory) -> str:
+    path = tmp_path_factory.mktemp("user") / "user_games.py"
+    path.write_text(GAMES)
+    return str(path)
+
+
+@pytest.fixture(autouse=True)
+def imports_are_undone():
+    """User files that a test imports are forgotten after it."""
+    path, modules = sys.path.copy(), set(sys.modules)
+    yield
+    sys.path[:] = path
+    for name in set(sys.modules) - modules:
+        if getattr(sys.modules[name], "__file__", None) in cli._user_files:
+            del sys.modules[name]
+
+
+@pytest.fixture
+def run(capsys):
+    """A successful command's output."""
+
+    def run(*tokens: str) -> str:
+        assert cli.main(tokens) == 0
+        captured = capsys.readouterr()
+        assert captured.err == ""
+        return captured.out
+
+    return run
+
+
+@pytest.fixture
+def refused(capsys):
+    """What a mistaken command says."""
+
+    def refused(*tokens: str) -> str:
+        assert cli.main(tokens) == 2
+        captured = capsys.readouterr()
+        assert captured.out == ""
+        assert "Traceback" not in captured.err
+        return captured.err
+
+    return refused
+
+
+@pytest.fixture
+def play(run, monkeypatch):
+    """The output of `ramify play` with these lines typed."""
+
+    def play(game: str, *typed: str, options: tuple[str, ...] = ()) -> str:
+        monkeypatch.setattr(sys, "stdin", io.StringIO("".join(f"{line}\n" for line in typed)))
+        return run("play", game, "--simulations", "200", "--seed", "1", *options)
+
+    return play
+
+
+# --- games, version, start-up --------------------------------------------------------------------
+
+
+def test_games_lists_every_built_in_game(run):
+    output = run("games")
+    for name in ramify.games.__all__:
+        assert re.search(rf"^{name}\(", output, re.MULTILINE)
+    assert re.search(r"connect_four\(rows=6, cols=7\) +2 +7 +no +\S", output)
+
+
+def test_games_loads_neither_numba_nor_rich():
+    code = (
+        "import sys; from ramify.cli import main; assert main(['games']) == 0; "
+        "assert not {'numba', 'rich'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
+
+
+def test_version_is_the_package_s(run):
+    assert run("--version") == f"ramify {ramify.__version__}\n"
+
+
+def test_help_explains_how_to_name_a_game(run):
+    assert "my_game.py:name" in run("--help")
+
+
+def test_python_m_ramify_is_the_same_command():
+    command = [sys.executable, "-m", "ramify", "play", "no_such_game"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("ramify: unknown game 'no_such_game'; ")
+
+
+def test_a_reader_who_leaves_early_is_no_error():
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ramify", "games"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.stderr is not None
+    assert process.stderr.read() == b""
+    process.stderr.close()
+    assert process.wait() == 0
+
+
+def test_a_warning_is_one_line(capsys):
+    with cli._short_warnings():
+        warnings.simplefilter("always")
+        warnings.warn("the game is compiled anew", stacklevel=1)
+    assert capsys.readouterr().err == "ramify: warning: the game is compiled anew\n"
+
+
+# --- search --------------------------------------------------------------------------------------
+
+
+def test_search_prints_the_table_of_the_result(run):
+    output = run("search", "connect_four", "--simulations", "500", "--seed", "3")
+    game = ramify.games.connect_four()
+    result = ramify.search(game, game.start(), num_simulations=500, seed=3)
+    timeless = [re.sub(r" in .* s \(.*/s\)", "", text) for text in (output, f"{result}\n")]
+    assert timeless[0] == timeless[1]
+
+
+def test_search_gives_json_that_names_the_same_visits(run):
+    options = ("--simulations", "500", "--seed", "3", "--c", "0.5", "--json")
+    output = json.loads(run("search", "connect_four", "--actions", "3,3,2", *options))
+    game = ramify.games.connect_four()
+    result = ramify.search(
+        game, game.play([3, 3, 2]), num_simulations=500, seed=3,
+        selection=ramify.selection.ucb1(c=0.5),
+    )  # fmt: skip
+    assert [edge["visits"] for edge in output["edges"]] == result.edges["visits"].tolist()
+    assert (output["action"], output["status"]) == (result.action, "simulations")
+
+
+@pytest.mark.parametrize("written", ["+2,+1", "+2 +1", "+2, +1", "1,0", "1 +1"])
+def test_actions_are_written_as_shown_or_as_numbers(run, file, written):
+    output = run("search", f"{file}:race", "--actions", written, "--simulations", "10")
+    assert output.startswith("total 3 of 4\n")
+
+
+def test_actions_may_be_separate_words(run, file):
+    output = run("search", f"{file}:race", "--actions", "+2", "+1", "--simulations", "10")
+    assert output.startswith("total 3 of 4\n")
+
+
+def test_actions_include_chance_outcomes_and_may_hold_spaces(run, file):
+    actions = "stake 2, heads, stake 1"
+    output = run("search", f"{file}:coins", "--actions", actions, "--simulations", "50")
+    assert "chance to play" in output
+    assert "heads" in output
+
+
+def test_an_episode_that_is_over_is_not_searched(run, file):
+    assert "The episode is over" in run("search", f"{file}:race", "--actions", "+2,+2")
+
+
+def test_a_search_without_a_budget_takes_the_default_time(run, file, monkeypatch):
+    monkeypatch.setattr(cli, "DEFAULT_SECONDS", 0.05)
+    output = json.loads(run("search", f"{file}:race", "--json"))
+    assert output["status"] == "seconds"
+    assert 0.03 < output["seconds"] < 1.0
+
+
+def test_ctrl_c_before_there_is_a_result_ends_with_status_130(capsys, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ramify, "search", interrupted)
+    assert cli.main(["search", "connect_four"]) == 130
+    assert capsys.readouterr().err == "ramify: interrupted\n"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+def test_ctrl_c_prints_what_was_found_so_far():
+    main_end, child_end = os.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ramify", "search", "connect_four", "--seconds", "60", "--json"],
+        stdout=subprocess.PIPE,
+        stderr=child_end,  # a terminal, so a progress line says when the search is under way
+        env=os.environ | {"TERM": "xterm", "COLUMNS": "100"},
+    )
+    os.close(child_end)
+    seen = b""
+    while b" simulations, " not in seen:
+        piece = os.read(main_end, 4096)
+        assert piece, seen
+        seen += piece
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=20)
+    os.close(main_end)
+    result = json.loads(output)
+    assert process.returncode == 0
+    assert result["status"] == "interrupted"
+    assert result["simulations"] > 0
+    assert result["seconds"] < 20
+    assert b"best so far" in seen
+
+
+# --- which game ----------------------------------------------------------------------------------
+
+
+def test_arguments_reach_a_built_in_game(refused):
+    message = refused("search", "connect_four:rows=4,cols=5", "--actions", "9")
+    assert "legal: 0, 1, 2, 3, 4\n" in message
+
+
+def test_an_argument_may_be_a_tuple(refused, file):
+    message = refused("search", f"{file}:coins:values=(5, 7,9)", "--actions", "stake 8")
+    assert "legal: stake 5, stake 7, stake 9\n" in message
+
+
+def test_arguments_may_be_positional(refused, file):
+    assert "stake 5" in refused("search", f"{file}:coins:(5,)", "--actions", "x")
+
+
+def test_the_only_game_of_a_file_needs_no_name(run, tmp_path):
+    path = tmp_path / "one_game.py"
+    path.write_text(GAMES.split("def coins")[0] + "\n\nshort = race()\n")
+    assert "total 0 of 4" in run("search", str(path), "--simulations", "10")
+
+
+def test_a_game_of_a_file_can_be_pickled_by_its_module(file):
+    game = cli._game(f"{file}:race:goal=5")
+    assert game.rules.step.__module__ == "user_games"
+    assert Path(file).parent in map(Path, sys.path)
+    assert pickle.loads(pickle.dumps(game)).show(game.start()) == "total 0 of 5"
+
+
+def test_files_of_one_name_in_two_folders_are_told_apart(file, tmp_path):
+    other = tmp_path / "user_games.py"
+    other.write_text(GAMES.replace("goal=4", "goal=9"))
+    games = [cli._game(f"{path}:race") for path in (file, other, file, other)]
+    assert [game.show(game.start()).split()[-1] for game in games] == ["4", "9", "4", "9"]
+
+
+def test_a_file_named_as_a_module_of_python_does_not_replace_it(tmp_path):
+    path = tmp_path / "colorsys.py"
+    path.write_text(GAMES)
+    assert cli._game(f"{path}:race").num_players == 2
+    assert "colorsys" not in sys.modules
+
+
+@pytest.mark.parametrize(
+    ("game", "message"),
+    [
+        (
+            "conect_four",
+            r"unknown game 'conect_four'; did you mean connect_four\? Built in: .*nnect",
+        ),
+        ("xyzzy", r"unknown game 'xyzzy'; Built in: .*connect_four.* file\.py:name"),
+        ("connect_four:row=6", r"argument 'row'; the signature is connect_four\(rows=6, cols=7\)"),
+        ("connect_four:rows=99", r"must be at most 62; got rows=99, cols=7; the signature is"),
+        ("connect_four:rows=six", r"cannot read the arguments 'rows=six'"),
+        ("connect_four:rows=(6", r"cannot read the arguments 'rows=\(6'"),
+        ("connect_four:1)+f(2", r"cannot read the arguments"),
+        ("missing.py:race", r"there is no file missing\.py"),
+        ("{file}:rcae", r"has no 'rcae'; its games: uncompilable, failing, race\(goal=4\), coins"),
+        ("{file}", r"say which game of .*user_games\.py:name; its games: uncompilable, failing"),
+        ("{file}:number", r"number is of type int; expected a ramify\.Game or a function"),
+        ("{file}:not_a_game", r"not_a_game\(\) returned int; expected a ramify\.Game"),
+        ("{file}:failing:rows=3", r"failing is a game, not a function"),
+        ("{file}:failing", r"user_games\.py, line \d+, in legal_that_fails: ZeroDivisionError"),
+    ],
+)
+def test_a_game_that_cannot_be_had_is_explained_in_one_line(refused, file, game, message):
+    line = refused("search", game.format(file=file))
+    assert re.match(rf"ramify: .*{message}", line)
+    assert line.count("\n") == 1
+
+
+def test_a_game_that_does_not_compile_says_where(refused, file):
+    message = refused("search", f"{file}:uncompilable", "--simulations", "10")
+    assert "does not compile" in message
+    assert "user_games.py, line" in message
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("x = (", r"broken_file\.py, line 1: '\(' was never closed"),
+        ("\nimport no_such_module", r"broken_file\.py, line 2, in <module>: ModuleNotFoundError"),
+    ],
+)
+def test_a_file_that_cannot_be_imported_says_where(refused, tmp_path, source, message):
+    path = tmp_path / "broken_file.py"
+    path.write_text(source)
+    assert re.search(message, refused("search", f"{path}:game"))
+
+
+@pytest.mark.parametrize(
+    ("tokens", "message"),
+    [
+        ("search connect_four --simulations 0", "--simulations must be at least 1; got 0"),
+        ("search connect_four --seconds 0", "--seconds must be above 0; got 0"),
+        ("search connect_four --seconds nan", "--seconds must be above 0; got nan"),
+        ("play connect_four --seconds -1", "--seconds must be above 0; got -1"),
+        ("bench connect_four --simulations -5", "--simulations must be at least 1; got -5"),
+        ("search connect_four --c -1", "--c must be a number of at least 0; got -1"),
+        ("search connect_four --simulations many", 'unable to convert "many" into int'),
+        ("search connect_four --actions 3,9", "--actions, number 2: '9' is not a legal action"),
+        ("search connect_four --actions 0,1,0,1,0,1,0,5", "the episode is over after 7; '5' is"),
+        ("play connect_four --player 2", "--player must be 0 to 1, or none to watch; got 2"),
+        ("play connect_four --player me", 'unable to convert "me" into int'),
+        ("search", "GAME requires an argument"),
+        ("serach connect_four", 'Unknown command "serach". Did you mean "search"?'),
+    ],
+)
+def test_a_wrong_option_is_explained_in_one_line(refused, tokens, message):
+    line = refused(*tokens.split())
+    assert line.startswith("ramify: ")
+    assert message in line
+    assert line.count("\n") == 1
+
+
+# --- play ----------------------------------------------------------------------------------------
+
+
+def test_play_goes_on_to_the_end_and_announces_the_returns(play, file):
+    output = play(f"{file}:race", "+1", "+2")  # 3 of 4 are left, so player 0 wins
+    assert "You are player 0." in output
+    assert "player 0, your action (+1 +2): +1\n" in output
+    assert re.search(r"player 1 plays \+[12]   \(expects -\d\.\d+ after 200 simulations\)", output)
+    assert output.endswith(
+        "The episode is over after 3 plies.\nReturns: player 0 (you) +1, player 1 -1\n"
+    )
+
+
+def test_play_lets_the_search_begin(play, file):
+    output = play(f"{file}:race", "+1", options=("--player", "1"))
+    assert output.index("player 0 plays +1") < output.index("player 1, your action")
+    assert "Returns: player 0 +1, player 1 (you) -1\n" in output
+
+
+def test_an_illegal_action_is_asked_for_again(play, file):
+    output = play(f"{file}:race", "+3", "", "+1", "+2")
+    assert "'+3' is not a legal action here; legal: +1, +2; or hint, undo, quit\n" in output
+    assert "Returns: player 0 (you) +1" in output
+
+
+def test_a_hint_is_the_table_of_a_search(play, file):
+    output = play(f"{file}:race", "hint", "quit")
+    assert "player 0 to play: +1" in output
+    assert re.search(r"action +visits +share", output)
+
+
+def test_undo_goes_back_to_the_previous_decision(play, file):
+    output = play(f"{file}:race:goal=9", "+1", "+2", "undo", "undo", "undo", "quit")
+    boards = re.findall(r"total (\d) of 9", output)
+    assert boards[3:] == [boards[1], boards[0], boards[0]]
+    assert output.count("There is nothing to undo.") == 1
+
+
+@pytest.mark.parametrize("typed", [("quit",), ()], ids=["quit", "end of input"])
+def test_leaving_is_polite(play, file, typed):
+    assert play(f"{file}:race", *typed).endswith("\nGood-bye.\n")
+
+
+@pytest.mark.parametrize("where", ["input", "search"])
+def test_ctrl_c_leaves_the_episode(play, file, monkeypatch, where):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    if where == "input":
+        monkeypatch.setattr("builtins.input", interrupt)
+    else:
+        monkeypatch.setattr(ramify, "search", interrupt)
+    assert play(f"{file}:race", "+1", "+2").endswith("\nGood-bye.\n")
+
+
+def test_play_can_be_watched(play, file):
+    output = play(f"{file}:race", options=("--player", "none"))
+    assert "your action" not in output
+    assert "player 0 plays +1" in output
+    assert "Returns: player 0 +1, player 1 -1\n" in output
+
+
+def test_chance_is_drawn_with_the_seed_and_undo_does_not_draw_again(play, file):
+    output = play(f"{file}:coins", "stake 2", "undo", "stake 2", "stake 1")
+    first, again, last = re.findall(r"chance: (heads|tails)", output)
+    assert first == again
+    won = 2 * (first == "heads") + 1 * (last == "heads")
+    assert f"Returns: player 0 (you) {won:+g}\n" in output
+
+
+def test_play_draws_a_seed_and_says_it(run, file, monkeypatch):
+    seeds = set()
+    for _ in range(3):
+        monkeypatch.setattr(sys, "stdin", io.StringIO(""))
+        seeds.add(re.search(r"seed (\d+)", run("play", f"{file}:race"))[1])
+    assert len(seeds) > 1
+
+
+# --- bench, cache --------------------------------------------------------------------------------
+
+
+def test_bench_measures_a_game_and_says_whether_it_compiled(run, file, monkeypatch, tmp_path):
+    monkeypatch.setenv("RAMIFY_CACHE_DIR", str(tmp_path))
+    rows = [
+        json.loads(run("bench", f"{file}:race", "--simulations", "300", "--json"))[0]
+        for _ in range(2)
+    ]
+    assert [row["machine_code"] for row in rows] == ["compiled", "from the cache"]
+    for row in rows:
+        assert row["simulations"] == 300
+        assert row["simulations_per_second"] > 0
+        assert row["bytes_per_edge"] >= 24
+        assert 1 <= row["mean_depth"] <= 4
+
+
+def test_bench_without_a_game_measures_the_built_in_ones(run, monkeypatch):
+    monkeypatch.setattr(ramify.games, "__all__", ["connect_four"])
+    header, row = run("bench", "--seconds", "0.05").splitlines()
+    assert header.split() == (
+        "game compile s machine code simulations per second bytes/edge depth".split()
+    )
+    assert row.startswith("connect_four ")
+
+
+def test_cache_shows_its_entries_and_clears_them(run, monkeypatch, tmp_path):
+    monkeypatch.setenv("RAMIFY_CACHE_DIR", str(tmp_path))
+    assert run("cache") == f"0 entries, 0 kB, in {tmp_path}\n"
+    entry = tmp_path / "abc"
+    entry.mkdir()
+    (entry / "entry.json").write_text('{"label": "chess: ucb1, playout"}')
+    (entry / "code").write_bytes(bytes(5000))
+    lines = run("cache").splitlines()
+    assert lines[0].split() == ["entry", "size", "last", "used"]
+    assert re.fullmatch(r"chess: ucb1, playout  5 kB  \d{4}-\d\d-\d\d \d\d:\d\d", lines[1])
+    assert lines[2] == f"1 entry, 5 kB, in {tmp_path}"
+    assert run("cache", "--clear") == f"1 entry deleted from {tmp_path}\n"
+    assert run("cache", "--clear") == f"0 entries deleted from {tmp_path}\n"
+    assert not entry.exists()
