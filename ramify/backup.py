@@ -9,7 +9,7 @@ import numpy as np
 
 from ramify._compile import UNBOUND
 from ramify.game import CHANCE
-from ramify.tree import ZERO_SUM
+from ramify.tree import NUM_VALUES, component
 
 # Bound when a search is composed.
 NUM_PLAYERS = UNBOUND
@@ -75,18 +75,17 @@ def back_up(
     """Add one simulation to every edge of its path, from the leaf up."""
     for i in range(depth - 1, -1, -1):
         edge = np.int64(path[i].edge)
-        for player in range(NUM_PLAYERS):
-            returns[player] = step_return(path[i].reward[player], DISCOUNT, returns[player])
-            if SEES_RANGE:
-                tree.low[player] = min(tree.low[player], returns[player])
-                tree.high[player] = max(tree.high[player], returns[player])
+        for j in range(NUM_VALUES):
+            returns[j] = step_return(path[i].reward[j], DISCOUNT, returns[j])
+        if SEES_RANGE:
+            widen_range(tree, returns)
         add_return(edges, edge, returns)
         if HAS_CHANCE and i + 1 < depth and path[i + 1].player == CHANCE:
             weigh_outcomes(edges, edge, path[i].reward, DISCOUNT)
     if depth > 0:
         row = path[0].edge - edges[0].first
-        for player in range(NUM_PLAYERS):
-            root_squares[row, player] += returns[player] * returns[player]
+        for j in range(NUM_VALUES):
+            root_squares[row, j] += returns[j] * returns[j]
     add_return(edges, np.int64(0), returns)
     if HAS_CHANCE and depth > 0 and path[0].player == CHANCE:
         returns[:] = 0.0  # nothing is paid on the way to the root
@@ -97,11 +96,16 @@ def add_return(edges: np.ndarray, edge: int, returns: np.ndarray) -> None:
     """Count one visit of an edge."""
     record = edges[edge]
     record.visits += 1
-    if ZERO_SUM:
-        record.value_sum[0] += returns[0]
-    else:
-        for player in range(NUM_PLAYERS):
-            record.value_sum[player] += returns[player]
+    for j in range(NUM_VALUES):
+        record.value_sum[j] += returns[j]
+
+
+def widen_range(tree: Any, returns: np.ndarray) -> None:
+    """Let the range of returns seen so far take in these."""
+    for player in range(NUM_PLAYERS):
+        value = component(returns, player)
+        tree.low[player] = min(tree.low[player], value)
+        tree.high[player] = max(tree.high[player], value)
 
 
 def weigh_outcomes(edges: np.ndarray, node: int, reward: np.ndarray, discount: float) -> None:
@@ -111,8 +115,39 @@ def weigh_outcomes(edges: np.ndarray, node: int, reward: np.ndarray, discount: f
         if edges[edge].visits == 0:
             return
     record = edges[node]
-    for i in range(record.value_sum.shape[0]):
+    for j in range(NUM_VALUES):
         value = 0.0
         for edge in range(first, first + num_edges):
-            value += float(edges[edge].prior) * (edges[edge].value_sum[i] / edges[edge].visits)
-        record.value_sum[i] = record.visits * step_return(reward[i], discount, value)
+            value += float(edges[edge].prior) * (edges[edge].value_sum[j] / edges[edge].visits)
+        record.value_sum[j] = record.visits * step_return(reward[j], discount, value)
+
+
+def spread(values: Any) -> dict[str, float | None]:
+    """Mean and spread of returns, value by value, so that nothing large is subtracted (Welford).
+
+        d = x - mean,   mean += d / n,   m2 += d · (x - mean)                          [Eq. 12]
+
+    The population variance is max(0, m2 / n), the sample variance m2 / (n - 1). What is not defined
+    is None: the sample variance of one value, and everything without values.
+
+    >>> spread([1.0, 2.0, 6.0])["mean"], spread([1.0, 2.0, 6.0])["sample_variance"]
+    (3.0, 7.0)
+    """
+    count, mean, m2, mean_square = 0, 0.0, 0.0, 0.0
+    low = high = None
+    for value in values:
+        count += 1
+        difference = value - mean
+        mean += difference / count
+        m2 += difference * (value - mean)
+        mean_square += (value * value - mean_square) / count
+        low = value if low is None else min(low, value)
+        high = value if high is None else max(high, value)
+    return {
+        "mean": mean if count else None,
+        "population_variance": max(0.0, m2 / count) if count else None,
+        "sample_variance": max(0.0, m2 / (count - 1)) if count > 1 else None,
+        "mean_square": mean_square if count else None,
+        "min": low,
+        "max": high,
+    }

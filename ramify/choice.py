@@ -173,7 +173,7 @@ class SearchResult:
         half_range = max(0.0, (high - low) / 2) if high >= low else 0.0
         for i, row in enumerate(table):
             visits = max(1, row["visits"])
-            square = self.tree.root_squares[i, player] / visits
+            square = self.tree.root_squares[i, 0 if game.zero_sum else player] / visits
             mean = row["q"][player]
             radius = confidence_radius(int(row["visits"]), mean, square, half_range)
             row["lcb"], row["ucb"] = mean - radius, mean + radius

@@ -12,19 +12,21 @@ import contextlib
 import difflib
 import functools
 import hashlib
+import importlib
 import importlib.util
 import inspect
+import itertools
 import json as json_format
 import math
 import os
 import random
 import re
+import site
 import sys
 import time
 import traceback
 import types
 import warnings
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,6 +41,7 @@ from ramify.errors import IllegalAction, RamifyError
 from ramify.game import CHANCE, Game
 
 DEFAULT_SECONDS = 1.0  # a search without a budget
+MOST_WORDS = 8  # in one action of --actions
 BENCH_SIMULATIONS = 10_000
 BENCH_REPEATS = 3
 
@@ -335,21 +338,17 @@ def _facts(factory: Callable[..., Game]) -> list[str]:
 
 
 def _load(path: Path) -> types.ModuleType:
-    """A user's file as a module that other processes can import by the same name."""
+    """A user's file as a module, by a name that other processes find it by where it has one."""
     if not path.is_file():
         raise RamifyError(f"there is no file {path}")
     path = path.resolve()
-    if str(path.parent) not in sys.path:
-        sys.path.insert(0, str(path.parent))
+    _put_on_path(str(path.parent))
     name = path.stem
-    known = sys.modules.get(name)
-    if known is not None and _is_from(known, path):
-        return known
-    if known is not None or name in sys.stdlib_module_names or "." in name:
+    if not _finds(name, path):
         # The name belongs to something else, which has to stay importable.
         name = f"{name}_{hashlib.sha256(str(path).encode()).hexdigest()[:12]}"
-        if name in sys.modules:
-            return sys.modules[name]
+    if name in sys.modules:
+        return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise RamifyError(f"{path} cannot be imported")
@@ -366,9 +365,23 @@ def _load(path: Path) -> types.ModuleType:
     return module
 
 
-def _is_from(module: types.ModuleType, path: Path) -> bool:
-    file = getattr(module, "__file__", None)
-    return file is not None and Path(file).resolve() == path
+def _put_on_path(folder: str) -> None:
+    """Let modules of a folder be imported: before installed ones, but never instead of Python's."""
+    if folder not in sys.path:
+        installed = [sys.path.index(each) for each in site.getsitepackages() if each in sys.path]
+        sys.path.insert(min(installed, default=len(sys.path)), folder)
+    importlib.invalidate_caches()
+
+
+def _finds(name: str, path: Path) -> bool:
+    """Whether importing `name` gives the module in this file."""
+    if "." in name:
+        return False
+    try:
+        spec = importlib.util.find_spec(name)
+    except ValueError:  # a module without a specification, such as __main__
+        return False
+    return spec is not None and spec.origin is not None and Path(spec.origin).resolve() == path
 
 
 _user_files: set[str] = set()  # so that `main` can tell their mistakes from ramify's
@@ -473,38 +486,47 @@ def _most_visited(tree: ramify.Tree) -> str:
 
 
 def _play_actions(game: Game, texts: Sequence[str]) -> np.record:
-    """The state after the actions of a person, in one text or in several."""
-    # Commas part actions except in brackets, as in (3,4). Spaces do where the game cannot read
-    # what they part as one action.
-    pending = deque(re.findall(r"(?:\([^()]*\)|[^,])+", ",".join(texts)))
+    """The state after the actions of a person, all as the game shows them or all as numbers."""
+    text = " ".join(texts)
+    try:
+        return _play_shown(game, text)
+    except RamifyError:
+        # Never one by one: where a game shows action 0 as 1, a list that mixes both is a trap.
+        numbers = text.replace(",", " ").split()
+        if all(number.isdecimal() for number in numbers):
+            with contextlib.suppress(IllegalAction):
+                return game.play(map(int, numbers))
+        raise
+
+
+def _play_shown(game: Game, text: str) -> np.record:
+    """The state after actions written as the game shows them."""
     state, ply = game.start(), 0
-    while pending:
-        text = pending.popleft().strip()
-        words = text.split()
-        if not words:
-            continue
+    while text := text.strip(" ,"):
         if game.is_over(state):
-            raise RamifyError(f"--actions: the episode is over after {ply}; {text!r} is too many")
+            raise RamifyError(f"--actions: the episode is over after {ply}; {text!r} is too much")
         try:
-            action = _read_action(game, state, text)
+            action, text = _read_first(game, state, text)
         except IllegalAction as error:
-            if len(words) == 1:
-                raise RamifyError(f"--actions, number {ply + 1}: {error}") from None
-            pending.extendleft(reversed(words))
-            continue
+            raise RamifyError(f"--actions, number {ply + 1}: {error}") from None
         state, _ = game.step(state, action)
         ply += 1
     return state
 
 
-def _read_action(game: Game, state: np.record, text: str) -> int:
-    """The action a person means, as the game shows it or else by its number."""
-    try:
-        return game.read_action(state, text)
-    except IllegalAction:
-        if text.isdecimal() and int(text) in game.legal(state):
-            return int(text)
-        raise
+def _read_first(game: Game, state: np.record, text: str) -> tuple[int, str]:
+    """The first of several actions in a text, and what follows it."""
+    # What is shown may hold spaces and commas itself, as in "heap 1, take 2".
+    shown = {game.show_action(state, action): action for action in game.legal(state)}
+    for name in sorted(shown, key=len, reverse=True):
+        if name and re.match(rf"{re.escape(name)}(?=[\s,]|$)", text):
+            return shown[name], text[len(name) :]
+    # A game may read other ways of writing an action, of one word or of several.
+    for word in itertools.islice(re.finditer(r"[^\s,]+", text), MOST_WORDS):
+        with contextlib.suppress(IllegalAction):
+            return game.read_action(state, text[: word.end()]), text[word.end() :]
+    first, _, rest = text.partition(",")
+    return game.read_action(state, first), rest
 
 
 # --- playing -------------------------------------------------------------------------------------

@@ -13,12 +13,12 @@ import numpy as np
 from ramify._compile import UNBOUND, adapt
 from ramify.errors import BrokenGame
 from ramify.game import CHANCE, OVER, SIGNATURES, Game, random_below, random_unit, takes_data
-from ramify.tree import ZERO_SUM
+from ramify.tree import NUM_VALUES, ZERO_SUM, num_values
 
 # Bound when a search is composed: the rules, then what is known of the game.
 legal = step = chance = heuristic = random_action = playout_to_end = evaluate = UNBOUND
 draw_action = play_on = UNBOUND  # one of the kernels below
-NUM_PLAYERS = NUM_ACTIONS = MAX_OUTCOMES = DISCOUNT = UNBOUND
+NUM_PLAYERS = NUM_ACTIONS = MAX_OUTCOMES = GUARD_AT = DISCOUNT = UNBOUND
 HAS_CHANCE = HAS_HEURISTIC = IS_ENDLESS_BAD = TAKES_PRIORS = UNBOUND
 
 # What became of a kernel's work. Trouble is told in words by `ramify.mcts`.
@@ -33,7 +33,7 @@ BAD_VALUE = 7  # an evaluator's value
 NOT_ZERO_SUM = 8
 ENDLESS_PLAYOUT = 9
 
-GUARD = -7  # stands behind the last action; a `legal` that overwrites it wrote too many
+GUARD = -7  # stands behind the last action or outcome; who overwrites it wrote too many
 
 
 # --- relative frames, for networks ---------------------------------------------------------------
@@ -114,8 +114,10 @@ def bindings(game: Game, evaluator: Evaluator) -> dict[str, Any]:
         "NUM_PLAYERS": game.num_players,
         "NUM_ACTIONS": game.num_actions,
         "MAX_OUTCOMES": game.max_outcomes,
+        "GUARD_AT": max(game.num_actions, game.max_outcomes),
         "DISCOUNT": game.discount,
         "ZERO_SUM": game.zero_sum,
+        "NUM_VALUES": num_values(game),
         "HAS_CHANCE": game.rules.chance is not None,
         "HAS_HEURISTIC": game.rules.heuristic is not None,
         "IS_ENDLESS_BAD": game.max_plies is None and evaluator.max_plies is None,
@@ -203,7 +205,7 @@ def play_steps(
         discount *= DISCOUNT
     # Nothing is left to collect, unless a game that is declared zero-sum is not.
     collect(reward, returns, discount)
-    if actions[NUM_ACTIONS] != GUARD:
+    if actions[GUARD_AT] != GUARD:
         return BAD_COUNT
     if state.to_play == OVER:
         return DONE
@@ -217,7 +219,7 @@ def play_steps(
 
 def pays(reward: np.ndarray) -> bool:
     """Whether a step paid anything; in a zero-sum game player 0's part tells."""
-    for player in range(1 if ZERO_SUM else NUM_PLAYERS):  # noqa: SIM110
+    for player in range(NUM_VALUES):  # noqa: SIM110
         if reward[player] != 0.0:
             return True
     return False

@@ -508,6 +508,7 @@ class _FunctionName:
 
     module: str
     qualname: str
+    line: int  # tells lambdas of one function apart
     cells: tuple[Any, ...]
 
 
@@ -515,12 +516,12 @@ def _pickled(value: Any) -> Any:
     if not isinstance(value, types.FunctionType):
         return value
     cells = tuple(_pickled(cell.cell_contents) for cell in value.__closure__ or ())
-    name = _FunctionName(value.__module__, value.__qualname__, cells)
+    name = _FunctionName(value.__module__, value.__qualname__, value.__code__.co_firstlineno, cells)
     try:
         found = _find_code(name)
-    except (ImportError, AttributeError, LookupError):
+    except (ImportError, AttributeError, StopIteration):
         found = None
-    if found is None or found != value.__code__:
+    if found != value.__code__:
         raise BrokenGame(
             f"{value.__qualname__} of module {value.__module__} cannot be sent to another process, "
             "because it cannot be found there by name; move the game into a module (a .py file)"
@@ -545,7 +546,8 @@ def _find_code(name: _FunctionName) -> types.CodeType:
     code = found.__code__
     for part in inner:
         constants = [c for c in code.co_consts if isinstance(c, types.CodeType)]
-        code = next(c for c in constants if c.co_name == part)
+        alike = [c for c in constants if c.co_name == part]
+        code = next((c for c in alike if c.co_firstlineno == name.line), next(iter(alike)))
     return code
 
 

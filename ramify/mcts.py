@@ -29,6 +29,7 @@ from ramify.evaluators import (
     ENDLESS_PLAYOUT,
     GROW,
     GUARD,
+    GUARD_AT,
     HAS_CHANCE,
     MAX_OUTCOMES,
     NOT_ZERO_SUM,
@@ -46,9 +47,11 @@ from ramify.tree import (
     HAS_PRIORS,
     LAZY_ABOVE,
     NONE,
+    NUM_VALUES,
     ZERO_SUM,
     Tree,
-    value_sum,
+    component,
+    num_values,
     write_edge,
 )  # fmt: skip
 
@@ -138,8 +141,8 @@ def descend(
         record.edge = edge
         record.player = player
         status = take(state, np.int64(edges[edge].action), reward, data)
-        for i in range(NUM_PLAYERS):
-            record.reward[i] = reward[i]
+        for j in range(NUM_VALUES):
+            record.reward[j] = reward[j]
         tree.depth = depth + 1
         if status != DONE:
             return status
@@ -195,9 +198,9 @@ def node_value(edges: np.ndarray, node: int, player: int, path: np.ndarray, dept
     visits = edges[node].visits
     if visits == 0:
         return 0.0
-    value = value_sum(edges, node, player) / visits
+    value = component(edges[node].value_sum, player) / visits
     if depth > 0:
-        value = (value - path[depth - 1].reward[player]) / DISCOUNT
+        value = (value - component(path[depth - 1].reward, player)) / DISCOUNT
     return value
 
 
@@ -209,7 +212,7 @@ def expand(
     if HAS_CHANCE and state.to_play == CHANCE:
         return expand_chance(tree, edges, node, state, actions, probabilities, data)
     count = np.int64(legal(state, actions, data))
-    if count < 1 or count > NUM_ACTIONS or actions[NUM_ACTIONS] != GUARD:
+    if count < 1 or count > NUM_ACTIONS or actions[GUARD_AT] != GUARD:
         return BAD_COUNT
     if HAS_PRIORS:
         status = make_edges(tree, edges, node, actions, NO_EDGES, count)
@@ -252,7 +255,7 @@ def next_untried(
     """The next edge of a node in the order of `legal`; NONE where there is no room for it."""
     count, num_edges = np.int64(edges[node].num_legal), np.int64(edges[node].num_edges)
     if count > LAZY_ABOVE and num_edges >= FIRST_BLOCK and num_edges & (num_edges - 1) == 0:
-        if legal(state, actions, data) != count or actions[NUM_ACTIONS] != GUARD:
+        if legal(state, actions, data) != count or actions[GUARD_AT] != GUARD:
             return -BAD_COUNT
         first = edges[node].first
         size = block_size(count, num_edges)
@@ -384,7 +387,7 @@ def _compose(
     known = _compositions.setdefault(game, {})
     if key not in known:
         bound = _bindings(game, selection, root_selection, evaluator)
-        example = Tree(game, game.start(), evaluator.gives_priors, capacity=1)
+        example = Tree(game, game.start(), evaluator.gives_priors, num_root_edges=1, capacity=1)
         work = _Workspace(game, selection, root_selection, evaluator, example, seed=0)
         arguments = (example.head, example.edges, *work.arguments, 0)
         label = f"{game.name}: {selection.name}, {evaluator.name}"
@@ -439,7 +442,7 @@ class _Workspace:
         self.actions = np.full(2 * largest + 1024, GUARD, np.int32)
         plies_left = _plies_left(game, tree.state)
         longest = ENDLESS if evaluator.max_plies is None else evaluator.max_plies
-        self.path = np.zeros(min(MAX_DEPTH, plies_left), _path_dtype(game.num_players))
+        self.path = np.zeros(min(MAX_DEPTH, plies_left), _path_dtype(num_values(game)))
         self.arguments = (
             self.states,
             self.actions,
@@ -456,9 +459,9 @@ class _Workspace:
         )
 
 
-def _path_dtype(num_players: int) -> np.dtype:
+def _path_dtype(num_values: int) -> np.dtype:
     return np.dtype(
-        [("edge", np.int32), ("player", np.int32), ("reward", np.float64, (num_players,))]
+        [("edge", np.int32), ("player", np.int32), ("reward", np.float64, (num_values,))]
     )
 
 
@@ -523,12 +526,15 @@ def search(
     root = game.copy(state)
     _check_budget(num_simulations, seconds)
     began = time.perf_counter()
-    if game.is_over(root):
-        return SearchResult(game, Tree(game, root, False, 1), "terminal", 0, 0.0, seed)
-    game.legal(root)  # a game that is wrong at once says so in plain Python
+    num_legal = len(game.legal(root))  # a game that is wrong at once says so in plain Python
+    if num_legal == 0:
+        return SearchResult(game, Tree(game, root, False, 0, 1), "terminal", 0, 0.0, seed)
     composition = _compose(game, selection, root_selection, backup, evaluator, debug)
-    tree = _new_tree(composition, root, num_simulations) if tree is None else tree
-    _check_tree(composition, root, tree)
+    if tree is None:
+        guess = 2 * min(num_simulations or 4096, 500_000)
+        tree = Tree(game, root, composition.evaluator.gives_priors, num_legal, guess)
+    else:
+        _check_tree(composition, root, tree)
     driver = _Driver(composition, tree, seed, _bytes(max_memory))
     loaded = time.perf_counter()
     deadline = math.inf if seconds is None else loaded + seconds
@@ -625,18 +631,23 @@ class _Driver:
         return self.simulations - before
 
     def _call_kernel(self, num_simulations: int) -> int:
-        kernel, tree, work = self.composition.kernel, self.tree, self.work
-        if not kernel.interpreted:
-            arguments = (tree.head, tree.edges, *work.arguments, num_simulations)
-            return int(kernel.call(*arguments))
-        states, actions, probabilities, logits, path, *rest = work.arguments
-        with np.errstate(over="ignore"):
-            return int(
-                kernel.call(
-                    tree.head.view(np.recarray), tree.edges.view(np.recarray), StateViews(states),
-                    actions, probabilities, logits, path.view(np.recarray), *rest, num_simulations,
-                )
-            )  # fmt: skip
+        kernel, tree = self.composition.kernel, self.tree
+        head, edges = tree.head, tree.edges
+        states, actions, probabilities, logits, path, *rest = self.work.arguments
+        if kernel.interpreted:
+            head, edges, path = (array.view(np.recarray) for array in (head, edges, path))
+            states = StateViews(states)
+        try:
+            with np.errstate(over="ignore"):
+                return int(
+                    kernel.call(
+                        head, edges, states, actions, probabilities, logits, path, *rest,
+                        num_simulations,
+                    )
+                )  # fmt: skip
+        except Exception as error:
+            what = f"a rule or evaluator raised {type(error).__name__}: {error}"
+            raise BrokenGame(_told(self.composition.game, self.work, tree, what)) from error
 
     def _grow(self, wanted: int) -> None:
         """Make room for `wanted` edges, as far as memory goes."""
@@ -649,11 +660,6 @@ class _Driver:
             most = min(most, (self.max_bytes - overhead) // tree.edges.dtype.itemsize)
         tree.resize(min(wanted, most))
         tree.head["may_grow"] = len(tree.edges) < most
-
-
-def _new_tree(composition: _Composition, root: np.record, num_simulations: int | None) -> Tree:
-    guess = 2 * min(num_simulations or 4096, 500_000)
-    return Tree(composition.game, root, composition.evaluator.gives_priors, guess)
 
 
 # --- checks and messages -------------------------------------------------------------------------
@@ -705,7 +711,6 @@ def _trouble(composition: _Composition, work: _Workspace, tree: Tree, status: in
     """What is wrong with a game, in words, and where it showed."""
     game, evaluator = composition.game, composition.evaluator
     depth = int(tree.head["depth"][0])
-    taken = [int(tree.edges["action"][edge]) for edge in work.path["edge"][:depth]]
     reward = work.path["reward"][depth - 1] if depth else None
     to_play = int(work.states["to_play"][1])
     what = {
@@ -725,6 +730,13 @@ def _trouble(composition: _Composition, work: _Workspace, tree: Tree, status: in
         ENDLESS_PLAYOUT: f"a playout was still going after {ENDLESS} plies; give the game "
         "max_plies=, or cut playouts with evaluators.playout(max_plies=...)",
     }[status]
+    return _told(game, work, tree, what)
+
+
+def _told(game: Game, work: _Workspace, tree: Tree, what: str) -> str:
+    """What is wrong, and the way from the root to where it showed."""
+    depth = int(tree.head["depth"][0])
+    taken = [int(tree.edges["action"][edge]) for edge in work.path["edge"][:depth]]
     return (
         f"{game.name}: {what}.\n  It happened after the actions {taken} from the root, "
         f"in or below the state\n{_indented(game, work.states[1])}\n"

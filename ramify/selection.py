@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ramify.game import random_unit
-from ramify.tree import HAS_PRIORS, NONE, value_sum
+from ramify.tree import HAS_PRIORS, NONE, component
 
 # A root and a logarithm per node and a root and two divisions per edge took a third of the time of
 # a search of connect four; small counts, the bulk, come from tables.
@@ -263,7 +263,7 @@ def best_edge(
         q = worth
         if visits > 0:
             root = inverse_sqrt(visits)
-            q = (value_sum(edges, edge, player) * root * root - shift) * factor
+            q = (component(edges[edge].value_sum, player) * root * root - shift) * factor
         edge_score = score(q, prior, visits, node_width, parameters)
         # Two selections instead of one branch, which would be a coin toss.
         better = edge_score > best_score

@@ -74,7 +74,8 @@ class Search:
         self.high = -self.low if known is None else known[:, 1].copy()
         self.sees_range = known is None
         self.to_unit = normalise if rule == "puct" else self.sees_range
-        self.max_depth = ENDLESS if game.max_plies is None else game.max_plies - int(state["ply"])
+        ply = int(state["ply"]) if "ply" in game.dtype.names else 0
+        self.max_depth = ENDLESS if game.max_plies is None else game.max_plies - ply
         self.longest = ENDLESS if max_plies is None else max_plies
 
     def run(self, num_simulations: int) -> Node:
@@ -255,7 +256,7 @@ class Search:
 
 
 def all_seen(node: Node) -> bool:
-    """Whether a chance node knows something of all its outcomes, and its value is the expected one."""
+    """Whether every outcome of a chance node was seen; it is then worth what is expected."""
     return node.player == CHANCE and bool(node.edges) and all(e.visits for e in node.edges)
 
 

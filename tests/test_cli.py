@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import json
 import os
@@ -40,15 +41,20 @@ def race(goal=4) -> ramify.Game:
             reward[player], reward[1 - player] = 1, -1
             state.to_play = ramify.OVER
 
+    def show(state):
+        return f"total {state.total} of {goal}"
+
+    def show_action(state, action):
+        return f"+{action + 1}"
+
     return ramify.Game(
         Position, legal, step, num_players=2, num_actions=2, name="race", payoff_range=(-1, 1),
-        show=lambda state: f"total {state.total} of {goal}",
-        show_action=lambda state, action: f"+{action + 1}",
+        show=show, show_action=show_action,
     )
 
 
 def coins(values=(1, 2)) -> ramify.Game:
-    """Stake one of the values on a coin, twice; heads pay it."""
+    """Stake one of the values on a coin, three times; heads pay it."""
     stakes = np.array(values)
 
     def legal(state, actions):
@@ -64,7 +70,7 @@ def coins(values=(1, 2)) -> ramify.Game:
     def step(state, action, reward):
         if state.to_play == ramify.CHANCE:
             reward[0] = action * stakes[state.total % 10]
-            state.to_play = ramify.OVER if state.total >= 20 else 0
+            state.to_play = ramify.OVER if state.total >= 30 else 0
         else:
             state.total += 10 + action - state.total % 10
             state.to_play = ramify.CHANCE
@@ -76,7 +82,7 @@ def coins(values=(1, 2)) -> ramify.Game:
 
     return ramify.Game(
         Position, legal, step, num_players=1, num_actions=len(values), name="coins",
-        chance=chance, max_outcomes=2, payoff_range=(0, 2 * max(values)), show_action=show_action,
+        chance=chance, max_outcomes=2, payoff_range=(0, 3 * max(values)), show_action=show_action,
     )
 
 
@@ -236,8 +242,9 @@ def test_search_prints_the_table_of_the_result(run):
 
 def test_search_gives_json_that_names_the_same_visits(run):
     options = ("--simulations", "500", "--seed", "3", "--c", "0.5", "--json")
-    output = json.loads(run("search", "connect_four", "--actions", "3,3,2", *options))
     game = ramify.games.connect_four()
+    shown = ",".join(game.show_action(game.start(), action) for action in (3, 3, 2))
+    output = json.loads(run("search", "connect_four", "--actions", shown, *options))
     result = ramify.search(
         game, game.play([3, 3, 2]), num_simulations=500, seed=3,
         selection=ramify.selection.ucb1(c=0.5),
@@ -246,10 +253,21 @@ def test_search_gives_json_that_names_the_same_visits(run):
     assert (output["action"], output["status"]) == (result.action, "simulations")
 
 
-@pytest.mark.parametrize("written", ["+2,+1", "+2 +1", "+2, +1", "1,0", "1 +1"])
+@pytest.mark.parametrize("written", ["+2,+1", "+2 +1", "+2, +1", "1,0", "1 0"])
 def test_actions_are_written_as_shown_or_as_numbers(run, file, written):
     output = run("search", f"{file}:race", "--actions", written, "--simulations", "10")
     assert output.startswith("total 3 of 4\n")
+
+
+@pytest.mark.parametrize(("written", "actions"), [("1,2,7", [0, 1, 6]), ("1,0,2", [1, 0, 2])])
+def test_actions_are_all_as_shown_or_else_all_numbers(written, actions):
+    rules = ramify.games.connect_four()
+    game = ramify.Game(
+        rules.dtype, rules.rules.legal, rules.rules.step, num_players=2, num_actions=7,
+        show_action=lambda state, action: str(action + 1),
+        read_action=lambda state, text: int(text) - 1,
+    )  # fmt: skip
+    assert cli._play_actions(game, [written]) == game.play(actions)
 
 
 def test_actions_may_be_separate_words(run, file):
@@ -257,11 +275,28 @@ def test_actions_may_be_separate_words(run, file):
     assert output.startswith("total 3 of 4\n")
 
 
-def test_actions_include_chance_outcomes_and_may_hold_spaces(run, file):
-    actions = "stake 2, heads, stake 1"
-    output = run("search", f"{file}:coins", "--actions", actions, "--simulations", "50")
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["stake 2, heads, stake 1"],
+        ["stake 2", "heads", "stake 1"],
+        ["stake", "2", "heads", "stake", "1"],
+    ],
+)
+def test_actions_include_chance_outcomes_and_may_hold_spaces(run, file, words):
+    output = run("search", f"{file}:coins", "--actions", *words, "--simulations", "50")
     assert "chance to play" in output
     assert "heads" in output
+
+
+def test_a_shown_action_may_hold_a_comma():
+    game = ramify.games.connect_four()
+    game = ramify.Game(
+        game.dtype, game.rules.legal, game.rules.step, num_players=2, num_actions=7,
+        show_action=lambda state, action: f"{action}, from above",
+    )  # fmt: skip
+    assert cli._play_actions(game, ["3, from above, 2, from above"]) == game.play([3, 2])
+    assert cli._play_actions(game, ["3, 2"]) == game.play([3, 2])
 
 
 def test_an_episode_that_is_over_is_not_searched(run, file):
@@ -315,7 +350,7 @@ def test_ctrl_c_prints_what_was_found_so_far():
 
 def test_arguments_reach_a_built_in_game(refused):
     message = refused("search", "connect_four:rows=4,cols=5", "--actions", "9")
-    assert "legal: 0, 1, 2, 3, 4\n" in message
+    assert re.search(r"legal: (\d, ){4}\d\n", message)
 
 
 def test_an_argument_may_be_a_tuple(refused, file):
@@ -329,8 +364,8 @@ def test_arguments_may_be_positional(refused, file):
 
 def test_the_only_game_of_a_file_needs_no_name(run, tmp_path):
     path = tmp_path / "one_game.py"
-    path.write_text(GAMES.split("def coins")[0] + "\n\nshort = race()\n")
-    assert "total 0 of 4" in run("search", str(path), "--simulations", "10")
+    path.write_text("import ramify\n\nstandard = ramify.games.connect_four()\n")
+    assert "player 0 to play" in run("search", str(path), "--simulations", "10")
 
 
 def test_a_game_of_a_file_can_be_pickled_by_its_module(file):
@@ -347,11 +382,12 @@ def test_files_of_one_name_in_two_folders_are_told_apart(file, tmp_path):
     assert [game.show(game.start()).split()[-1] for game in games] == ["4", "9", "4", "9"]
 
 
-def test_a_file_named_as_a_module_of_python_does_not_replace_it(tmp_path):
+def test_a_file_named_as_a_module_of_python_does_not_replace_it(monkeypatch, tmp_path):
     path = tmp_path / "colorsys.py"
     path.write_text(GAMES)
+    monkeypatch.delitem(sys.modules, "colorsys", raising=False)
     assert cli._game(f"{path}:race").num_players == 2
-    assert "colorsys" not in sys.modules
+    assert hasattr(importlib.import_module("colorsys"), "rgb_to_hsv")
 
 
 @pytest.mark.parametrize(
@@ -412,7 +448,10 @@ def test_a_file_that_cannot_be_imported_says_where(refused, tmp_path, source, me
         ("search connect_four --c -1", "--c must be a number of at least 0; got -1"),
         ("search connect_four --simulations many", 'unable to convert "many" into int'),
         ("search connect_four --actions 3,9", "--actions, number 2: '9' is not a legal action"),
-        ("search connect_four --actions 0,1,0,1,0,1,0,5", "the episode is over after 7; '5' is"),
+        (
+            "search connect_four --actions 1,2,1,2,1,2,1,6",
+            "the episode is over after 7; '6' is too much",
+        ),
         ("play connect_four --player 2", "--player must be 0 to 1, or none to watch; got 2"),
         ("play connect_four --player me", 'unable to convert "me" into int'),
         ("search", "GAME requires an argument"),
@@ -458,10 +497,15 @@ def test_a_hint_is_the_table_of_a_search(play, file):
 
 
 def test_undo_goes_back_to_the_previous_decision(play, file):
-    output = play(f"{file}:race:goal=9", "+1", "+2", "undo", "undo", "undo", "quit")
-    boards = re.findall(r"total (\d) of 9", output)
-    assert boards[3:] == [boards[1], boards[0], boards[0]]
+    output = play(f"{file}:race", "+1", "undo", "undo", "quit")
+    boards = re.findall(r"total (\d) of 4", output)
+    assert boards[2:] == [boards[0], boards[0]]
     assert output.count("There is nothing to undo.") == 1
+
+
+def test_undo_can_be_repeated(play, file):
+    output = play(f"{file}:coins", "stake 1", "stake 2", "undo", "undo", "quit")
+    assert re.findall(r"^total: (\d+)", output, re.MULTILINE) == ["0", "10", "21", "10", "0"]
 
 
 @pytest.mark.parametrize("typed", [("quit",), ()], ids=["quit", "end of input"])
@@ -489,10 +533,10 @@ def test_play_can_be_watched(play, file):
 
 
 def test_chance_is_drawn_with_the_seed_and_undo_does_not_draw_again(play, file):
-    output = play(f"{file}:coins", "stake 2", "undo", "stake 2", "stake 1")
-    first, again, last = re.findall(r"chance: (heads|tails)", output)
+    output = play(f"{file}:coins", "stake 2", "undo", "stake 2", "stake 1", "stake 1")
+    first, again, second, third = re.findall(r"chance: (heads|tails)", output)
     assert first == again
-    won = 2 * (first == "heads") + 1 * (last == "heads")
+    won = 2 * (first == "heads") + (second == "heads") + (third == "heads")
     assert f"Returns: player 0 (you) {won:+g}\n" in output
 
 
@@ -517,15 +561,15 @@ def test_bench_measures_a_game_and_says_whether_it_compiled(run, file, monkeypat
     for row in rows:
         assert row["simulations"] == 300
         assert row["simulations_per_second"] > 0
-        assert row["bytes_per_edge"] >= 24
+        assert row["bytes_per_edge"] > 8
         assert 1 <= row["mean_depth"] <= 4
 
 
 def test_bench_without_a_game_measures_the_built_in_ones(run, monkeypatch):
     monkeypatch.setattr(ramify.games, "__all__", ["connect_four"])
     header, row = run("bench", "--seconds", "0.05").splitlines()
-    assert header.split() == (
-        "game compile s machine code simulations per second bytes/edge depth".split()
+    assert re.sub(" +", " ", header) == (
+        "game compile s machine code simulations per second bytes/edge depth"
     )
     assert row.startswith("connect_four ")
 

@@ -300,7 +300,7 @@ def test_debug_finds_an_index_out_of_bounds():
         state.to_play = ramify.OVER if state.left == 3 else 0
 
     game = ramify.Game(dtype, legal, step, num_players=1, num_actions=1)
-    with pytest.raises(IndexError):
+    with pytest.raises(ramify.BrokenGame, match="raised IndexError"):
         ramify.search(game, game.start(), num_simulations=5, debug=True)
 
 

@@ -372,6 +372,16 @@ def test_a_game_declared_zero_sum_that_is_not_is_an_error():
         search_broken(counting_game(step=step, zero_sum=True))
 
 
+def test_what_a_compiled_rule_raises_is_told_with_the_way_there():
+    def step(state, action, reward):
+        state.left -= 1
+        reward[0] = 10 // (state.left - 2)
+        state.to_play = ramify.OVER if state.left == 0 else 0
+
+    with pytest.raises(ramify.BrokenGame, match=r"ZeroDivisionError(.|\n)*actions \[[01, ]*\]"):
+        search_broken(counting_game(step=step))
+
+
 def test_a_root_beyond_max_plies_is_an_error():
     position = np.dtype([("ply", np.int16), ("to_play", np.int8)])
 
@@ -436,6 +446,32 @@ def test_a_chance_root_is_valued_and_has_nothing_to_decide():
     assert result.value[0] == pytest.approx(0.5, abs=1e-12)
     assert result.edges["prior"].tolist() == [0.5, 0.5]
     assert "chance to play" in str(result)
+
+
+def test_there_may_be_more_outcomes_than_actions():
+    def legal(state, actions):
+        actions[0] = 0
+        return 1
+
+    def chance(state, outcomes, probabilities):
+        for i in range(50):
+            outcomes[i] = i
+            probabilities[i] = 0.02
+        return 50
+
+    def step(state, action, reward):
+        if state.to_play == ramify.CHANCE:
+            reward[0] = float(action)
+            state.rolled += 1
+            state.to_play = 0 if state.rolled < 3 else ramify.OVER
+        else:
+            state.to_play = ramify.CHANCE
+
+    game = ramify.Game(
+        DICE, legal, step, num_players=1, num_actions=1, chance=chance, max_outcomes=50
+    )
+    result = ramify.search(game, game.start(), num_simulations=3000)
+    assert result.value[0] == pytest.approx(3 * 24.5, rel=0.05)
 
 
 def test_probabilities_that_do_not_add_up_are_an_error():

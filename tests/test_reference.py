@@ -133,18 +133,6 @@ def test_many_actions_are_more_than_a_node_gets_edges_for_at_once():
     assert len(search("edges made one by one", result.state, num_simulations=7).edges) == 7
 
 
-def test_storing_one_value_per_edge_gives_the_tree_of_storing_two():
-    game = random_game("two, zero-sum")
-    for seed, state in enumerate(roots(game)):
-        one = search("zero-sum playouts", state, num_simulations=300, seed=seed)
-        two = search("playouts stored in full", state, num_simulations=300, seed=seed)
-        assert one.tree.edges.dtype.itemsize < two.tree.edges.dtype.itemsize
-        used = range(1, 1 + one.tree.num_edges)
-        for name in ("visits", "action", "first", "num_edges"):
-            assert (one.tree.edges[name] == two.tree.edges[name]).all()
-        assert (one.tree.values(used) == two.tree.values(used)).all()
-
-
 # --- the same seed -------------------------------------------------------------------------------
 
 REPEATED = ("cut playouts", "zero-sum playouts", "edges made one by one", "values", "priors")

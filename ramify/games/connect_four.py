@@ -8,7 +8,7 @@ from ramify.game import OVER, Game
 
 
 def connect_four(rows: int = 6, cols: int = 7) -> Game:
-    """Connect four on a board of any size whose `cols * (rows + 1)` is at most 62."""
+    """Connect four on a board of any size whose `cols * (rows + 1)` is at most 62; action `col`."""
     height = rows + 1  # bits of a column: one above the top stays empty, so that lines end there
     if rows < 1 or cols < 1 or cols * height > 62:
         raise ValueError(f"cols * (rows + 1) must be at most 62; got rows={rows}, cols={cols}")
@@ -57,13 +57,49 @@ def connect_four(rows: int = 6, cols: int = 7) -> Game:
         else:
             state.to_play = 1 - player
 
+    def owner(state, row, col):
+        """The player whose stone is on a cell, row 0 at the bottom; -1 where there is none."""
+        bit = col * height + row
+        if (state.taken >> bit) & 1 == 0:
+            return -1
+        next_player = 0  # players take turns, so this holds after the end as well
+        for other in range(cols * height):
+            next_player ^= (state.taken >> other) & 1
+        return next_player if (state.own >> bit) & 1 else 1 - next_player
+
+    def observe(state, player, planes):
+        for row in range(rows):
+            for col in range(cols):
+                stone = owner(state, row, col)
+                planes[0, rows - 1 - row, col] = stone == player
+                planes[1, rows - 1 - row, col] = stone == 1 - player
+
+    def show(state):
+        text = []
+        for row in reversed(range(rows)):
+            text.append(" ".join(".XO"[owner(state, row, col) + 1] for col in range(cols)))
+        text.append(" ".join(str((col + 1) % 10) for col in range(cols)))
+        return "\n".join(text)
+
+    def show_action(state, action):
+        return str(action + 1)
+
+    def read_action(state, text):
+        return int(text) - 1
+
     return Game(
         position,
         legal,
         step,
         num_players=2,
         num_actions=cols,
-        name="connect_four",
+        name="connect_four" if (rows, cols) == (6, 7) else f"connect_four({rows}x{cols})",
+        observe=observe,
+        observation_shape=(2, rows, cols),
         payoff_range=(-1, 1),
         zero_sum=True,
+        max_plies=rows * cols,
+        show=show,
+        show_action=show_action,
+        read_action=read_action,
     )

@@ -1,0 +1,152 @@
+"""Compiled ways through a game: all action sequences of a length counted, and random episodes.
+
+Both are written as the search writes its kernels, so that what is tested is the compiled rules.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ramify._compile import UNBOUND, compile_kernel
+from ramify.evaluators import rule
+from ramify.game import CHANCE, OVER, Game, make_rng, random_below
+
+legal = step = chance = observe = start = UNBOUND
+HAS_CHANCE = HAS_START = UNBOUND
+
+MAX_DEPTH = 20
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """An episode as compiled rules played it; one entry per ply, and the state at the end."""
+
+    players: list[int]
+    choices: list[list[int]]  # legal actions, or outcomes
+    probabilities: list[list[float]]  # of outcomes; empty where a player chose
+    actions: list[int]
+    rewards: np.ndarray  # [num_plies, num_players]
+    planes: np.ndarray  # [num_players, *observation_shape], at the end
+    state: np.void
+
+
+class CompiledGame:
+    """A game whose rules are compiled, without a search."""
+
+    def __init__(self, game: Game, max_plies: int = 5000) -> None:
+        self.game = game
+        largest = max(game.num_actions, game.max_outcomes)
+        bound = {name: rule(game, name) for name in ("legal", "step", "chance", "observe", "start")}
+        bound["HAS_CHANCE"] = game.rules.chance is not None
+        bound["HAS_START"] = game.rules.start is not None
+        # One more than the longest way of `perft` has; the last state stays all zeros.
+        self.states = np.zeros(MAX_DEPTH + 2, game.dtype)
+        self.levels = np.zeros((2, MAX_DEPTH + 1), np.int64)  # choices tried and choices there are
+        self.lists = np.zeros((MAX_DEPTH, largest), np.int32)
+        self.probabilities = np.zeros(largest)
+        self.reward = np.zeros(game.num_players)
+        self.log = (
+            np.zeros(max_plies, np.int32),  # players
+            np.zeros(max_plies, np.int32),  # counts
+            np.zeros(max_plies, np.int32),  # actions
+            np.zeros((max_plies, game.num_players)),  # rewards
+            np.zeros((max_plies, largest), np.int32),  # lists
+            np.zeros((max_plies, largest)),  # probabilities
+        )
+        self.planes = np.zeros((game.num_players, *(game.observation_shape or ())), np.float32)
+        kernel = compile_kernel(
+            run, bound, (0, *self._arguments(0, 0)), label=f"{game.name}: perft and episodes"
+        )
+        self._call = kernel.call
+
+    def perft(self, depth: int) -> int:
+        """The number of action sequences of length `depth`, chance outcomes included."""
+        return int(self._call(0, *self._arguments(depth, 0)))
+
+    def episode(self, seed: int) -> Recorded:
+        """A random episode; actions and outcomes are drawn uniformly."""
+        num_plies = int(self._call(1, *self._arguments(0, seed)))
+        assert num_plies < len(self.log[0]), "an episode is longer than there is room for"
+        players, counts, actions, rewards, lists, probabilities = (
+            array[:num_plies] for array in self.log
+        )
+        weights = [
+            row[:count].tolist() if player == CHANCE else []
+            for row, count, player in zip(probabilities, counts, players, strict=True)
+        ]
+        choices = [row[:count].tolist() for row, count in zip(lists, counts, strict=True)]
+        return Recorded(
+            players.tolist(), choices, weights, actions.tolist(), rewards.copy(),
+            self.planes.copy(), self.states[0].copy(),
+        )  # fmt: skip
+
+    def _arguments(self, depth: int, seed: int) -> tuple[Any, ...]:
+        work = (self.states, self.levels, self.lists, self.probabilities, self.reward)
+        return (*work, self.log, self.planes, make_rng(seed), depth, self.game.data)
+
+
+def run(
+    what: int, states: Any, levels: Any, lists: Any, probabilities: Any, reward: Any, log: Any,
+    planes: Any, rng: Any, depth: int, data: Any,
+) -> int:  # fmt: skip
+    """One kernel for both, because most of the time of a test goes into compiling."""
+    states[0] = states[-1]
+    if HAS_START:
+        start(states[0], data)
+    if what == 0:
+        return count_sequences(states, levels, lists, probabilities, reward, depth, data)
+    return play_episode(states[0], log, planes, reward, rng, data)
+
+
+def list_choices(state: Any, actions: Any, probabilities: Any, data: Any) -> int:
+    """Write the legal actions or outcomes of a state; how many, 0 where it is over."""
+    if state.to_play == OVER:
+        return np.int64(0)
+    if HAS_CHANCE and state.to_play == CHANCE:
+        return np.int64(chance(state, actions, probabilities, data))
+    return np.int64(legal(state, actions, data))
+
+
+def count_sequences(
+    states: Any, levels: Any, lists: Any, probabilities: Any, reward: Any, depth: int, data: Any
+) -> int:
+    total = 0
+    tried, counts = levels[0], levels[1]
+    tried[0] = 0
+    counts[0] = list_choices(states[0], lists[0], probabilities, data)
+    level = 0
+    while level >= 0:
+        if level == depth or tried[level] == counts[level]:
+            total += level == depth
+            level -= 1
+            continue
+        action = np.int64(lists[level, tried[level]])
+        tried[level] += 1
+        states[level + 1] = states[level]
+        step(states[level + 1], action, reward, data)
+        level += 1
+        tried[level] = 0
+        if level < depth:
+            counts[level] = list_choices(states[level], lists[level], probabilities, data)
+    return total
+
+
+def play_episode(state: Any, log: Any, planes: Any, reward: Any, rng: Any, data: Any) -> int:
+    players, counts, actions, rewards, lists, probabilities = log
+    for ply in range(len(players)):
+        if state.to_play == OVER:
+            for player in range(len(reward)):
+                observe(state, player, planes[player], data)
+            return ply
+        for player in range(len(reward)):
+            reward[player] = 0.0
+        players[ply] = state.to_play
+        counts[ply] = list_choices(state, lists[ply], probabilities[ply], data)
+        actions[ply] = lists[ply, random_below(rng, counts[ply])]
+        step(state, np.int64(actions[ply]), reward, data)
+        for player in range(len(reward)):
+            rewards[ply, player] = reward[player]
+    return len(players)
