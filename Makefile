@@ -26,10 +26,10 @@ check: $(VENV)/dev  ## style, types and layers
 	$(BIN)/python -m pytest tests/test_layers.py
 
 test: $(VENV)/dev  ## all tests that take seconds, those against peers included
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 slow: $(VENV)/dev  ## all tests
-	$(BIN)/python -m pytest -n 2 -m ''
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m ''
 
 golden: $(VENV)/dev  ## rewrite the recorded trees and episodes in tests/golden
 	$(BIN)/python -m tests.record

@@ -1,13 +1,13 @@
 """Search a connect-four position whose exact answer is known, and say whether it was found.
 
 The position after columns 1 4 5 1 6 7 3 2 5 has one winning action, column 5; every other one loses
-(perfect play, as two independent solvers score it). Small budgets are misled, a large one is not.
+(so a perfect solver scores them). Small budgets may be misled, the large one is not.
 """
 
 from __future__ import annotations
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 import ramify
 
@@ -20,11 +20,11 @@ def main() -> None:
     game = ramify.games.connect_four()
     state = game.play(ACTIONS)
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[speed]}"))
-    for budget in (1_000, 30_000, 3_000_000):
+    for budget in (10_000, 100_000, 3_000_000):
         with Progress(*columns, TimeRemainingColumn(), console=console) as bar:
             task = bar.add_task(f"{budget:>9,} simulations", total=budget, speed="compiling")
 
-            def show(progress: ramify.Progress) -> None:
+            def show(progress: ramify.Progress, bar: Progress = bar, task: TaskID = task) -> None:
                 speed = f"{progress.simulations / progress.seconds:,.0f}/s"
                 bar.update(task, completed=progress.simulations, speed=speed)
 

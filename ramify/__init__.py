@@ -18,6 +18,7 @@ from ramify.game import (
 
 if TYPE_CHECKING:
     from ramify import backup, evaluators, games, selection
+    from ramify._compile import CacheEntry, cache_entries, cache_folder, clear_cache
     from ramify.choice import SearchResult, Variation
     from ramify.mcts import Progress, search, search_many
     from ramify.tree import Node, Tree
@@ -25,15 +26,40 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
-    "CHANCE", "OVER", "BrokenGame", "Episode", "Game", "IllegalAction", "IncompletePath", "Node",
-    "Progress", "RamifyError", "SearchResult", "Tree", "Variation", "backup", "evaluators", "games",
-    "random_below", "random_bits", "random_unit", "search", "search_many", "selection",
+    "CHANCE",
+    "OVER",
+    "BrokenGame",
+    "CacheEntry",
+    "Episode",
+    "Game",
+    "IllegalAction",
+    "IncompletePath",
+    "Node",
+    "Progress",
+    "RamifyError",
+    "SearchResult",
+    "Tree",
+    "Variation",
+    "backup",
+    "cache_entries",
+    "cache_folder",
+    "clear_cache",
+    "evaluators",
+    "games",
+    "random_below",
+    "random_bits",
+    "random_unit",
+    "search",
+    "search_many",
+    "selection",
 ]  # fmt: skip
 
 # Loaded on first use, so that `import ramify` stays light.
 _LATER = {
     "Node": "tree", "Tree": "tree", "SearchResult": "choice", "Variation": "choice",
     "Progress": "mcts", "search": "mcts", "search_many": "mcts",
+    "CacheEntry": "_compile", "cache_entries": "_compile", "cache_folder": "_compile",
+    "clear_cache": "_compile",
 }  # fmt: skip
 _MODULES = ("backup", "evaluators", "games", "selection")
 

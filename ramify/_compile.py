@@ -83,7 +83,7 @@ def compile_kernel(
     """
     began = time.perf_counter()
     if interpreted():
-        plain = _Translator(bindings, lambda f, _: f).translate(function)
+        plain = bind(function, bindings)
         return Kernel(plain, time.perf_counter() - began, cached=False, interpreted=True)
     import numba
 
@@ -133,13 +133,18 @@ def _compiled(
             entry = None
 
 
+def bind(function: Callable[..., Any], bindings: dict[str, Any]) -> Callable[..., Any]:
+    """`function` with its unbound names bound, as plain Python."""
+    return _Translator(bindings, lambda plain, _: plain).translate(function)
+
+
 def adapt(
     function: Callable[..., Any], given: Sequence[str], taken: Sequence[str]
 ) -> Callable[..., Any]:
     """`function` as one that is given some arguments by name and passes on those it takes."""
     if tuple(given) == tuple(taken):
         return function
-    space = {"function": function, "__name__": function.__module__}
+    space = {"function": function, "__name__": _module_name(function)}
     source = f"lambda {', '.join(given)}: function({', '.join(taken)})"
     return eval(source, space)
 
@@ -239,6 +244,11 @@ def _global_names(code: types.CodeType) -> dict[str, int]:
     return names
 
 
+def _module_name(function: Callable[..., Any]) -> str:
+    """The module of a function; code run by `exec` may have none."""
+    return function.__module__ or "__main__"
+
+
 def _is_own_module(module: types.ModuleType) -> bool:
     return module.__name__.partition(".")[0] not in _KNOWN_TO_NUMBA
 
@@ -265,7 +275,7 @@ class _Translator:
 
     def translate(self, value: Any, code: types.CodeType | None = None) -> Any:
         if isinstance(value, types.FunctionType):
-            if not _is_own_module(sys.modules.get(value.__module__, _HERE)):
+            if not _is_own_module(sys.modules.get(_module_name(value), _HERE)):
                 return value
             if id(value) not in self.done:
                 self._rebuild(value)
@@ -290,7 +300,7 @@ class _Translator:
         copy.__kwdefaults__ = function.__kwdefaults__
         self.alive.append(function)
         # Numba reads the globals when it compiles, later; so a function may reach itself.
-        self.done[id(function)] = self.jit(copy, function.__module__)
+        self.done[id(function)] = self.jit(copy, _module_name(function))
         for name, value in _reached(function, self.bindings):
             translated = self.translate(value, code)
             if name in cells:
@@ -379,10 +389,10 @@ class _FingerprintWriter:
             return
         self.seen[id(function)] = len(self.seen)
         self.alive.append(function)
-        if not _is_own_module(sys.modules.get(function.__module__, _HERE)):
-            self.text("name", function.__module__, function.__qualname__)
+        if not _is_own_module(sys.modules.get(_module_name(function), _HERE)):
+            self.text("name", _module_name(function), function.__qualname__)
             return
-        self.text("function", function.__module__.startswith("ramify."))
+        self.text("function", _module_name(function).startswith("ramify."))
         self._write_code(function.__code__)
         self.write(function.__defaults__)
         self.write(tuple(sorted((function.__kwdefaults__ or {}).items())))

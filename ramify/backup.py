@@ -21,10 +21,10 @@ SEES_RANGE = UNBOUND  # the game states no payoff_range, so the tree keeps the o
 def step_return(reward: float, discount: float, after: float) -> float:
     """What an action pays from here on, for one player.
 
-        G(s) = r(s,a) + γ · G(s')                                                      [Eq. 5]
+        G(s) = r(s,a) + γ · G(s')                                                      [Eq. 6]
 
-    >>> step_return(reward=0.5, discount=0.9, after=-0.6)
-    -0.04
+    >>> step_return(reward=0.5, discount=0.5, after=-0.5)
+    0.25
     """
     return reward + discount * after
 
@@ -32,7 +32,7 @@ def step_return(reward: float, discount: float, after: float) -> float:
 def expected_value(probabilities: Any, values: Any) -> float:
     """The value of a chance node all of whose outcomes were seen, for one player.
 
-        V(s) = Σ p(o) · V(o)                                                           [Eq. 6]
+        V(s) = Σ p(o) · V(o)                                                           [Eq. 7]
 
     >>> expected_value([0.2, 0.3, 0.5], [1.0, 0.0, 0.5])
     0.45
@@ -44,7 +44,7 @@ def expected_value(probabilities: Any, values: Any) -> float:
 
 
 def best_reply(values: np.ndarray, player: int) -> int:
-    """The row of `values` that is best for `player`, the first of equals: max^n [Eq. 7].
+    """The row of `values` that is best for `player`, the first of equals: max^n [Eq. 8].
 
     >>> best_reply(np.array([[1.0, 2.0], [3.0, 0.0], [3.0, 1.0]]), 0)
     1

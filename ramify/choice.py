@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -45,8 +45,8 @@ def temperature_policy(visits: np.ndarray, temperature: float) -> np.ndarray:
     elif temperature == 0:
         policy[np.argmax(visits)] = 1.0
     else:
-        logs = np.log(visits[seen]) / temperature
-        weights = np.exp(logs - logs.max())
+        logs = np.log(visits[seen])
+        weights = np.exp((logs - logs.max()) / temperature)
         policy[seen] = weights / weights.sum()
     return policy
 
@@ -128,7 +128,8 @@ class SearchResult:
     simulations: int
     seconds: float
     seed: int
-    compile_seconds: float = field(default=0.0)
+    compile_seconds: float = 0.0  # spent before the first simulation
+    cached: bool = False  # whether the machine code was there already
 
     @property
     def state(self) -> np.record:
@@ -146,8 +147,7 @@ class SearchResult:
     def value(self) -> np.ndarray:
         """What the root is worth, per player: the mean of all returns seen there."""
         root = range(1)
-        value = self.tree.mean_values(root)[0]
-        return value
+        return self.tree.mean_values(root)[0]
 
     @cached_property
     def edges(self) -> np.ndarray:

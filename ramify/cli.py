@@ -36,7 +36,6 @@ import numpy as np
 from cyclopts import App, CycloptsError, Parameter
 
 import ramify
-from ramify._compile import CacheEntry, cache_entries, cache_folder, clear_cache
 from ramify.errors import IllegalAction, RamifyError
 from ramify.game import CHANCE, Game
 
@@ -227,14 +226,15 @@ def cache(*, clear: Flag = False) -> None:
         clear: delete all of it; the next search of a game compiles anew.
     """
     if clear:
-        print(f"{_count(clear_cache(), 'entry', 'entries')} deleted from {cache_folder()}")
+        count = _count(ramify.clear_cache(), "entry", "entries")
+        print(f"{count} deleted from {ramify.cache_folder()}")
         return
-    entries = cache_entries()
+    entries = ramify.cache_entries()
     if entries:
         rows = [["entry", "size", "last used"]]
         _print_table(rows + [_cache_row(entry) for entry in entries], left=(0, 2))
     total = sum(entry.num_bytes for entry in entries)
-    print(f"{_count(len(entries), 'entry', 'entries')}, {_size(total)}, in {cache_folder()}")
+    print(f"{_count(len(entries), 'entry', 'entries')}, {_size(total)}, in {ramify.cache_folder()}")
 
 
 # --- which game ----------------------------------------------------------------------------------
@@ -673,34 +673,19 @@ def _announce_end(game: Game, person: int | None, state: np.record, plies: list[
 
 def _measure(spec: str, game: Game, budget: Budget) -> dict[str, Any]:
     """The figures of `bench` for one game."""
-    before = _uses(game)
     results = [_search(game, game.start(), budget, seed=seed) for seed in range(BENCH_REPEATS)]
     last = results[-1]
-    tree, head = last.tree, last.tree.head[0]
+    tree = last.tree
     speeds = [result.simulations / max(result.seconds, 1e-9) for result in results]
     return {
         "game": spec,
-        "machine_code": _origin(before, _uses(game)),
+        "machine_code": "from the cache" if last.cached else "compiled",
         "compile_seconds": results[0].compile_seconds,
         "simulations": last.simulations,
         "simulations_per_second": float(np.median(speeds)),
         "bytes_per_edge": tree.num_bytes / max(1, tree.num_edges),
-        "mean_depth": float(head["depth_sum"] / max(1, head["simulations"])),
+        "mean_depth": tree.mean_depth,
     }
-
-
-def _uses(game: Game) -> dict[Path, float]:
-    """When each cache entry of a game was last used."""
-    entries = [entry for entry in cache_entries() if entry.label.startswith(f"{game.name}:")]
-    return {entry.path: entry.used for entry in entries}
-
-
-def _origin(before: dict[Path, float], after: dict[Path, float]) -> str:
-    """Where a kernel came from, told by what its use left behind in the cache."""
-    touched = [path for path, used in after.items() if before.get(path) != used]
-    if not touched:
-        return "compiled, not kept"
-    return "from the cache" if all(path in before for path in touched) else "compiled"
 
 
 # --- printing ------------------------------------------------------------------------------------
@@ -717,7 +702,7 @@ def _print_table(rows: list[list[str]], left: tuple[int, ...]) -> None:
         print("  ".join(cells).rstrip())
 
 
-def _cache_row(entry: CacheEntry) -> list[str]:
+def _cache_row(entry: ramify.CacheEntry) -> list[str]:
     used = time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.used))
     return [entry.label, _size(entry.num_bytes), used]
 

@@ -6,6 +6,7 @@ import inspect
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ HAS_CHANCE = HAS_HEURISTIC = IS_ENDLESS_BAD = TAKES_PRIORS = UNBOUND
 
 # What became of a kernel's work. Trouble is told in words by `ramify.mcts`.
 DONE = 0
-GROW = 1  # the tree needs more room
+GROW = 10  # the tree needs more room; minus a status is never NONE, so none of them is 1
 BAD_COUNT = 2  # legal returned a count out of range, or wrote past the end
 BAD_ACTION = 3  # an action out of range
 BAD_TO_PLAY = 4
@@ -42,7 +43,7 @@ GUARD = -7  # stands behind the last action or outcome; who overwrites it wrote 
 def to_absolute(relative: np.ndarray, player: int) -> np.ndarray:
     """A vector seen by `player` (me, next, ..., previous) in the order of the players.
 
-        abs[(p + j) mod n] = rel[j]                                                    [Eq. 8]
+        abs[(p + j) mod n] = rel[j]                                                    [Eq. 13]
 
     >>> to_absolute(np.array([1.0, 2.0, 3.0]), player=1)
     array([3., 1., 2.])
@@ -51,7 +52,7 @@ def to_absolute(relative: np.ndarray, player: int) -> np.ndarray:
 
 
 def to_relative(absolute: np.ndarray, player: int) -> np.ndarray:
-    """A vector over the players as `player` sees it: me, next, ..., previous [Eq. 8]."""
+    """A vector over the players as `player` sees it: me, next, ..., previous [Eq. 13]."""
     return np.roll(absolute, -player)
 
 
@@ -85,6 +86,7 @@ def playout(num_playouts: int = 1, max_plies: int | None = None) -> Evaluator:
 _EVALUATOR_ARGUMENTS = ("state", "values", "logits", "priors", "rng", "data")
 
 
+@lru_cache(maxsize=64)  # the same function is the same evaluator, and compiled once
 def compiled(function: Callable[..., None]) -> Evaluator:
     """A plain function that writes what a state is worth, compiled into the search.
 

@@ -60,7 +60,7 @@ value_leaf = UNBOUND
 width = score = unvisited = scale = UNBOUND
 root_width = root_score = root_unvisited = root_scale = UNBOUND
 ROOT_DIFFERS = UNBOUND
-ROOM = UNBOUND  # the most edges one simulation makes
+ROOM = UNBOUND  # the most edges one simulation makes, those of chance nodes aside
 
 # Kernels hand on int64 and never a literal: Numba would compile the callee once for each type.
 NO_EDGES = np.int64(0)
@@ -83,6 +83,7 @@ def simulate(
     for _ in range(num_simulations):
         if tree.used + ROOM > tree.capacity and tree.may_grow:
             return GROW
+        drawn = rng[0]
         states[1] = states[0]
         status = descend(
             tree, edges, states[1], actions, probabilities, path, reward, rng, parameters,
@@ -96,12 +97,26 @@ def simulate(
                 tree, edges, path, depth, states, actions, probabilities, logits, reward, returns,
                 rng, limits, data,
             )  # fmt: skip
+        if HAS_CHANCE and status == GROW:
+            # The simulation starts again in a larger tree, as if it had never begun.
+            rng[0] = drawn
+            take_back(edges, path, depth)
         if status != DONE:
             return status
         back_up(tree, edges, path, depth, returns, root_squares)
         tree.simulations += 1
         tree.depth_sum += depth
     return DONE
+
+
+def take_back(edges: np.ndarray, path: np.ndarray, depth: int) -> None:
+    """Forget the edge that a simulation made and did not get to count."""
+    node = np.int64(0)
+    for i in range(depth):
+        edge = np.int64(path[i].edge)
+        if not HAS_PRIORS and path[i].player != CHANCE and edges[edge].visits == 0:
+            edges[node].num_edges -= 1
+        node = edge
 
 
 def descend(
@@ -127,6 +142,8 @@ def descend(
             if status != DONE:
                 return status
             if edges[node].first == NONE:
+                if HAS_CHANCE and tree.may_grow:
+                    return GROW
                 break  # no room
         if HAS_CHANCE and player == CHANCE:
             edge = draw_outcome(edges, node, rng)
@@ -186,8 +203,11 @@ def select(
                 tree, edges, node, player, value, num_untried, parameters,
                 width, score, unvisited, scale,
             )  # fmt: skip
-        if edge == NONE and not HAS_PRIORS:
-            edge = next_untried(tree, edges, node, state, actions, data)
+        if edge != NONE:
+            return edge
+        if num_untried == 0:
+            return np.int64(edges[node].first)  # the rule's scores are no numbers
+        edge = next_untried(tree, edges, node, state, actions, data)
         if edge != NONE:
             return edge
         num_untried = np.int64(0)  # no room for another edge: make do with those there are
@@ -253,6 +273,8 @@ def next_untried(
     tree: Any, edges: np.ndarray, node: int, state: Any, actions: np.ndarray, data: Any
 ) -> int:
     """The next edge of a node in the order of `legal`; NONE where there is no room for it."""
+    if HAS_PRIORS:
+        return NONE  # all were made at once
     count, num_edges = np.int64(edges[node].num_legal), np.int64(edges[node].num_edges)
     if count > LAZY_ABOVE and num_edges >= FIRST_BLOCK and num_edges & (num_edges - 1) == 0:
         if legal(state, actions, data) != count or actions[GUARD_AT] != GUARD:
@@ -263,7 +285,7 @@ def next_untried(
         if status != DONE:
             return -status
         if edges[node].first == first:
-            return NONE
+            return -GROW if HAS_CHANCE and tree.may_grow else NONE
     edges[node].num_edges = num_edges + 1
     return edges[node].first + num_edges
 
@@ -310,6 +332,8 @@ def evaluate_leaf(
         status = expand(tree, edges, node, states[1], actions, probabilities, data)
         if status != DONE:
             return status
+        if HAS_CHANCE and tree.may_grow and edges[node].first == NONE:
+            return GROW
     status = value_leaf(
         states, actions, probabilities, logits, reward, returns, rng, num_playouts, max_plies, data
     )
@@ -388,7 +412,7 @@ def _compose(
     if key not in known:
         bound = _bindings(game, selection, root_selection, evaluator)
         example = Tree(game, game.start(), evaluator.gives_priors, num_root_edges=1, capacity=1)
-        work = _Workspace(game, selection, root_selection, evaluator, example, seed=0)
+        work = _Workspace(game, selection, root_selection, evaluator, example, make_rng(0))
         arguments = (example.head, example.edges, *work.arguments, 0)
         label = f"{game.name}: {selection.name}, {evaluator.name}"
         known[key] = compile_kernel(simulate, bound, arguments, label=label, debug=debug)
@@ -402,12 +426,10 @@ def _functions(rule: Rule) -> tuple[Any, ...]:
 def _bindings(
     game: Game, selection: Rule, root_selection: Rule, evaluator: Evaluator
 ) -> dict[str, Any]:
-    largest = max(game.num_actions, game.max_outcomes)
-    room = largest if evaluator.gives_priors else max(min(largest, LAZY_ABOVE), largest)
     return evaluators.bindings(game, evaluator) | {
+        "ROOM": game.num_actions,
         "HAS_PRIORS": evaluator.gives_priors,
         "SEES_RANGE": game.payoff_range is None,
-        "ROOM": room,
         "value_leaf": evaluator.value_leaf,
         "ROOT_DIFFERS": root_selection != selection,
         "width": selection.width,
@@ -433,7 +455,7 @@ class _Workspace:
 
     def __init__(
         self, game: Game, selection: Rule, root_selection: Rule, evaluator: Evaluator, tree: Tree,
-        seed: int,
+        rng: np.ndarray,
     ) -> None:  # fmt: skip
         largest = max(game.num_actions, game.max_outcomes)
         self.states = np.zeros(3, game.dtype)
@@ -451,7 +473,7 @@ class _Workspace:
             self.path,
             np.zeros((2, game.num_players)),  # returns, reward
             tree.root_squares,
-            make_rng(seed),
+            rng,
             np.array(selection.parameters, float),
             np.array(root_selection.parameters, float),
             np.array([evaluator.num_playouts, longest, plies_left]),
@@ -541,7 +563,14 @@ def search(
     status = driver.run(num_simulations, deadline, progress)
     ended = time.perf_counter()
     return SearchResult(
-        game, tree, status, driver.simulations, ended - loaded, seed, compile_seconds=loaded - began
+        game,
+        tree,
+        status,
+        driver.simulations,
+        ended - loaded,
+        seed,
+        compile_seconds=loaded - began,
+        cached=composition.kernel.cached,
     )
 
 
@@ -570,9 +599,10 @@ class _Driver:
         self.max_bytes = max_bytes
         self.before = int(tree.head["simulations"][0])
         # A tree that is searched again goes on with fresh random numbers.
+        rng = make_rng(seed, stream=self.before)
         self.work = _Workspace(
             composition.game, composition.selection, composition.root_selection,
-            composition.evaluator, tree, seed ^ self.before,
+            composition.evaluator, tree, rng,
         )  # fmt: skip
         self._grow(len(tree.edges))
 
@@ -633,6 +663,7 @@ class _Driver:
     def _call_kernel(self, num_simulations: int) -> int:
         kernel, tree = self.composition.kernel, self.tree
         head, edges = tree.head, tree.edges
+        states: Any
         states, actions, probabilities, logits, path, *rest = self.work.arguments
         if kernel.interpreted:
             head, edges, path = (array.view(np.recarray) for array in (head, edges, path))
@@ -658,6 +689,12 @@ class _Driver:
         if self.max_bytes is not None:
             overhead = tree.num_bytes - tree.edges.nbytes
             most = min(most, (self.max_bytes - overhead) // tree.edges.dtype.itemsize)
+            least = 1 + len(tree.root_squares)
+            if most < least:
+                needed = overhead + least * tree.edges.dtype.itemsize
+                raise ValueError(
+                    f"max_memory is {self.max_bytes} bytes; the root alone needs {needed}"
+                )
         tree.resize(min(wanted, most))
         tree.head["may_grow"] = len(tree.edges) < most
 

@@ -21,12 +21,12 @@ _INVERSE_SQRT = 1.0 / np.sqrt(np.maximum(1, np.arange(_TABLE)))
 
 def sqrt_log(n: int) -> float:
     """√(ln n)."""
-    return _SQRT_LOG[n] if n < _TABLE else math.sqrt(math.log(n))
+    return float(_SQRT_LOG[n]) if n < _TABLE else math.sqrt(math.log(n))
 
 
 def inverse_sqrt(n: int) -> float:
     """1 / √n."""
-    return _INVERSE_SQRT[n] if n < _TABLE else 1.0 / math.sqrt(n)
+    return float(_INVERSE_SQRT[n]) if n < _TABLE else 1.0 / math.sqrt(n)
 
 
 # --- formulas ------------------------------------------------------------------------------------
@@ -65,13 +65,14 @@ def puct_width(parent_visits: int, c: float, c_base: float) -> float:
 
         (c + ln((1 + N(s) + c_base) / c_base)) · √N(s)                                 [Eq. 3]
 
-    N(s) counts at least 1 under the root, so that a fresh node follows its priors. With an infinite
-    `c_base` the constant stays c.
+    N(s) counts at least 1, so that a fresh node follows its priors. With an infinite `c_base` the
+    constant stays c.
 
     >>> puct_width(parent_visits=16, c=1.25, c_base=math.inf)
     5.0
     """
-    return growing_c(parent_visits, c, c_base) * math.sqrt(max(1, parent_visits))
+    visits = max(1, parent_visits)
+    return growing_c(visits, c, c_base) * math.sqrt(visits)
 
 
 def growing_c(parent_visits: int, c: float, c_base: float) -> float:
@@ -213,21 +214,21 @@ def _worth_constant(value: float, visited_prior: float, parameters: np.ndarray) 
 # --- kernels -------------------------------------------------------------------------------------
 
 
-def scale_none(tree: Any, player: int) -> tuple[float, float, float]:
+def scale_none(tree: Any, player: int) -> tuple[float, float, float, bool]:
     """Shift and factor for values, and the span that is left after them."""
-    return 0.0, 1.0, 1.0
+    return 0.0, 1.0, 1.0, False
 
 
-def scale_span(tree: Any, player: int) -> tuple[float, float, float]:
-    return 0.0, 1.0, tree.high[player] - tree.low[player]
+def scale_span(tree: Any, player: int) -> tuple[float, float, float, bool]:
+    return 0.0, 1.0, tree.high[player] - tree.low[player], False
 
 
-def scale_unit(tree: Any, player: int) -> tuple[float, float, float]:
+def scale_unit(tree: Any, player: int) -> tuple[float, float, float, bool]:
     """Values to [0, 1] by the range of this player's payoffs; all to 0 while it is empty."""
     low, high = tree.low[player], tree.high[player]
     if high > low:
-        return low, 1.0 / (high - low), 1.0
-    return 0.0, 0.0, 1.0
+        return low, 1.0 / (high - low), 1.0, True
+    return 0.0, 0.0, 1.0, True
 
 
 SCALES = {"none": scale_none, "span": scale_span, "unit": scale_unit}
@@ -243,9 +244,9 @@ def best_edge(
     after their siblings, so those win a tie.
     """
     first, num_edges = np.int64(edges[node].first), np.int64(edges[node].num_edges)
-    shift, factor, span = scale(tree, player)
+    shift, factor, span, is_unit = scale(tree, player)
     worth = unvisited(node_value, taken_prior(edges, first, num_edges, num_untried), parameters)
-    if factor != 1.0 and worth != math.inf:
+    if is_unit and worth != math.inf:
         worth = min(1.0, max(0.0, (worth - shift) * factor))
     node_width = width(np.int64(edges[node].visits), span, parameters)
     prior: float = 1.0 / (num_edges + num_untried)

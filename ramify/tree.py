@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ramify._compile import UNBOUND
-from ramify.game import CHANCE, Game
+from ramify.game import Game
 
 NONE = -1  # no edge
 
@@ -163,6 +163,11 @@ class Tree:
         """All memory of the tree."""
         return self.edges.nbytes + self.head.nbytes + self.root_squares.nbytes
 
+    @property
+    def mean_depth(self) -> float:
+        """Edges taken per simulation."""
+        return float(self.head["depth_sum"][0] / max(1, self.head["simulations"][0]))
+
     def resize(self, capacity: int) -> None:
         """Give the tree room for `capacity` edges, at least for those in use."""
         used = int(self.head["used"][0])
@@ -190,6 +195,3 @@ class Tree:
         """Q of these edges per player; 0 where an edge was never taken."""
         visits = np.maximum(1, self.edges["visits"][edges.start : edges.stop])
         return self.values(edges) / visits[:, None] + 0.0
-
-    def is_chance(self, node: Node) -> bool:
-        return node.to_play == CHANCE

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 
 import ramify
-from ramify import backup, choice, evaluators, selection
-from ramify._compile import compile_kernel
+from ramify import backup, choice, evaluators, selection, tree
+from ramify._compile import bind
 
 Input = dict[str, Any]
 Answer = dict[str, Any]
@@ -90,12 +88,12 @@ def _fpu(given: Input) -> Answer:
 def _minmax(given: Input) -> Answer:
     num_players = len(given["query"])
     nothing = [0.0] * num_players
-    tree, _ = _backed_up(num_players, 1.0, [([0], [r], nothing) for r in given["updates"]])
+    head, _ = _backed_up(num_players, 1.0, [([0], [r], nothing) for r in given["updates"]])
     normalised = []
     for player, q in enumerate(given["query"]):
-        shift, factor, *_ = selection.scale_unit(tree, player)
+        shift, factor, *_ = selection.scale_unit(head, player)
         normalised.append((q - shift) * factor)
-    return {"lo": tree.low, "hi": tree.high, "normalised": normalised}
+    return {"lo": head.low, "hi": head.high, "normalised": normalised}
 
 
 # --- backup --------------------------------------------------------------------------------------
@@ -129,28 +127,25 @@ def _backed_up(
     num_players: int, discount: float, simulations: list[tuple[list[int], Any, Any]]
 ) -> tuple[Any, dict[tuple[int, ...], Any]]:
     """The head of a tree after these simulations (path, rewards, leaf), and its edges by path."""
-    bound = {
-        "NUM_PLAYERS": num_players, "DISCOUNT": discount, "ZERO_SUM": False, "HAS_CHANCE": False,
-        "SEES_RANGE": True,
-    }  # fmt: skip
-    with patch.dict(os.environ, NUMBA_DISABLE_JIT="1"):
-        back_up = compile_kernel(backup.back_up, bound, (), label="back_up").call
     paths = {tuple(path[:k]) for path, _, _ in simulations for k in range(1, len(path) + 1)}
     # The root's edges stand side by side, first of all.
     index = {path: 1 + i for i, path in enumerate(sorted(paths, key=lambda p: (len(p), p)))}
-    vector = (float, (num_players,))
-    edges = np.zeros(
-        1 + len(index), [("value_sum", *vector), ("visits", int), ("first", int)]
-    ).view(np.recarray)
+    game = ramify.Game(
+        [("to_play", np.int8)], _legal, _step, num_players=num_players, num_actions=len(index) + 1
+    )
+    bound = evaluators.bindings(game, evaluators.playout())
+    bound |= {"DISCOUNT": discount, "SEES_RANGE": True, "HAS_PRIORS": False}
+    back_up = bind(backup.back_up, bound)
+    edges = np.zeros(1 + len(index), tree.edge_dtype(game, has_priors=False)).view(np.recarray)
     edges[0].first = 1
-    head = np.zeros(1, [("low", *vector), ("high", *vector)]).view(np.recarray)
+    head = np.zeros(1, tree.head_dtype(num_players)).view(np.recarray)
     head.low, head.high = math.inf, -math.inf
     squares = np.zeros((len(edges), num_players))
+    step = np.dtype([("edge", int), ("player", int), ("reward", float, (num_players,))])
     for path, rewards, leaf in simulations:
         steps = [(index[tuple(path[: k + 1])], 0, reward) for k, reward in enumerate(rewards)]
-        records = np.array(steps, [("edge", int), ("player", int), ("reward", *vector)])
-        returns = np.array(leaf, float)
-        back_up(head[0], edges, records.view(np.recarray), len(path), returns, squares)
+        records = np.array(steps, step).view(np.recarray)
+        back_up(head[0], edges, records, len(path), np.array(leaf, float), squares)
     return head[0], {path: edges[i] for path, i in index.items()}
 
 

@@ -1,6 +1,6 @@
-"""Compiled ways through a game: all action sequences of a length counted, and random episodes.
+"""Compiled ways through a game: every action sequence of a length, and random episodes.
 
-Both are written as the search writes its kernels, so that what is tested is the compiled rules.
+The rules are bound as a search binds them, so that what is tested here is what is searched there.
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ import numpy as np
 
 from ramify._compile import UNBOUND, compile_kernel
 from ramify.evaluators import rule
-from ramify.game import CHANCE, OVER, Game, make_rng, random_below
+from ramify.game import CHANCE, OVER, Game, make_rng, random_below, random_unit
 
-legal = step = chance = observe = start = UNBOUND
-HAS_CHANCE = HAS_START = UNBOUND
+legal = step = chance = observe = start = playout = UNBOUND
+HAS_CHANCE = HAS_START = HAS_PLAYOUT = UNBOUND
+
+PERFT, EPISODE, PLAYOUT = 0, 1, 2
 
 MAX_DEPTH = 20
 
@@ -36,13 +38,15 @@ class Recorded:
 class CompiledGame:
     """A game whose rules are compiled, without a search."""
 
-    def __init__(self, game: Game, max_plies: int = 5000) -> None:
+    def __init__(self, game: Game) -> None:
         self.game = game
+        max_plies = 5000 if game.max_plies is None else min(5000, game.max_plies + 1)
         largest = max(game.num_actions, game.max_outcomes)
-        bound = {name: rule(game, name) for name in ("legal", "step", "chance", "observe", "start")}
-        bound["HAS_CHANCE"] = game.rules.chance is not None
-        bound["HAS_START"] = game.rules.start is not None
-        # One more than the longest way of `perft` has; the last state stays all zeros.
+        names = ("legal", "step", "chance", "observe", "start", "playout")
+        bound: dict[str, Any] = {name: rule(game, name) for name in names}
+        for name in ("chance", "start", "playout"):
+            bound[f"HAS_{name.upper()}"] = getattr(game.rules, name) is not None
+        # One more than the longest sequence of `perft` needs; the last one stays all zeros.
         self.states = np.zeros(MAX_DEPTH + 2, game.dtype)
         self.levels = np.zeros((2, MAX_DEPTH + 1), np.int64)  # choices tried and choices there are
         self.lists = np.zeros((MAX_DEPTH, largest), np.int32)
@@ -64,11 +68,11 @@ class CompiledGame:
 
     def perft(self, depth: int) -> int:
         """The number of action sequences of length `depth`, chance outcomes included."""
-        return int(self._call(0, *self._arguments(depth, 0)))
+        return int(self._call(PERFT, *self._arguments(depth, 0)))
 
     def episode(self, seed: int) -> Recorded:
-        """A random episode; actions and outcomes are drawn uniformly."""
-        num_plies = int(self._call(1, *self._arguments(0, seed)))
+        """A random episode: actions drawn uniformly, outcomes by their probabilities."""
+        num_plies = int(self._call(EPISODE, *self._arguments(0, seed)))
         assert num_plies < len(self.log[0]), "an episode is longer than there is room for"
         players, counts, actions, rewards, lists, probabilities = (
             array[:num_plies] for array in self.log
@@ -83,6 +87,11 @@ class CompiledGame:
             self.planes.copy(), self.states[0].copy(),
         )  # fmt: skip
 
+    def playout(self, seed: int) -> np.ndarray:
+        """The returns of the game's own playout from the start."""
+        self._call(PLAYOUT, *self._arguments(0, seed))
+        return self.reward.copy()
+
     def _arguments(self, depth: int, seed: int) -> tuple[Any, ...]:
         work = (self.states, self.levels, self.lists, self.probabilities, self.reward)
         return (*work, self.log, self.planes, make_rng(seed), depth, self.game.data)
@@ -92,12 +101,14 @@ def run(
     what: int, states: Any, levels: Any, lists: Any, probabilities: Any, reward: Any, log: Any,
     planes: Any, rng: Any, depth: int, data: Any,
 ) -> int:  # fmt: skip
-    """One kernel for both, because most of the time of a test goes into compiling."""
+    """One kernel for all, because most of the time of a test goes into compiling."""
     states[0] = states[-1]
     if HAS_START:
         start(states[0], data)
-    if what == 0:
+    if what == PERFT:
         return count_sequences(states, levels, lists, probabilities, reward, depth, data)
+    if HAS_PLAYOUT and what == PLAYOUT:
+        return play_to_end(states[0], reward, rng, data)
     return play_episode(states[0], log, planes, reward, rng, data)
 
 
@@ -145,8 +156,29 @@ def play_episode(state: Any, log: Any, planes: Any, reward: Any, rng: Any, data:
             reward[player] = 0.0
         players[ply] = state.to_play
         counts[ply] = list_choices(state, lists[ply], probabilities[ply], data)
-        actions[ply] = lists[ply, random_below(rng, counts[ply])]
+        if state.to_play == CHANCE:
+            drawn = draw(probabilities[ply], counts[ply], rng)
+        else:
+            drawn = random_below(rng, counts[ply])
+        actions[ply] = lists[ply, drawn]
         step(state, np.int64(actions[ply]), reward, data)
         for player in range(len(reward)):
             rewards[ply, player] = reward[player]
     return len(players)
+
+
+def draw(probabilities: Any, count: int, rng: Any) -> int:
+    rest = random_unit(rng)
+    for i in range(count - 1):
+        rest -= probabilities[i]
+        if rest < 0.0:
+            return i
+    return count - 1
+
+
+def play_to_end(state: Any, reward: Any, rng: Any, data: Any) -> int:
+    """What the game's own playout pays, in `reward`."""
+    for player in range(len(reward)):
+        reward[player] = 0.0
+    playout(state, rng, reward, data)
+    return 0

@@ -20,7 +20,6 @@ def n_in_a_row(rows: int = 15, cols: int = 15, length: int = 5, num_players: int
     """
     _check(rows, cols, length, num_players)
     cells = rows * cols
-    all_cells = np.arange(cells, dtype=np.uint16)
     loss = -1.0 / (num_players - 1)
     line_of, mask_of, num_lines = line_tables(rows, cols)
     places = line_of.shape[1]  # lines through a cell
@@ -39,8 +38,10 @@ def n_in_a_row(rows: int = 15, cols: int = 15, length: int = 5, num_players: int
     )
 
     def start(state):
-        state.empty[:] = all_cells
-        state.where[:] = all_cells
+        empty, where = state.empty, state.where
+        for cell in range(cells):
+            empty[cell] = cell
+            where[cell] = cell
 
     def legal(state, actions):
         count, empty = cells - state.ply, state.empty

@@ -1,0 +1,83 @@
+"""Imports go one way: the table of who may use whom, and what must stay out."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "ramify"
+
+# A module may import those named in its row (and the outside world's named below), nothing else.
+LAYERS = {
+    "errors": set(),
+    "game": {"errors"},
+    "_compile": {"errors", "game"},
+    "tree": {"errors", "game", "_compile"},
+    "selection": {"errors", "game", "_compile", "tree"},
+    "backup": {"errors", "game", "_compile", "tree"},
+    "evaluators": {"errors", "game", "_compile", "tree"},
+    "choice": {"errors", "game", "_compile", "tree"},
+    "mcts": {"errors", "game", "_compile", "tree", "selection", "backup", "evaluators", "choice"},
+    "games": {"game"},
+    "cli": {"errors", "game", "games"},
+    "__main__": {"cli"},
+}
+OUTSIDE = {
+    "errors": set(),
+    "game": {"numpy"},
+    "_compile": {"numpy", "numba", "llvmlite"},
+    "games": {"numpy"},
+    "cli": {"numpy", "cyclopts", "rich"},
+    "__main__": set(),
+}
+KERNEL_MODULES = {"tree", "selection", "backup", "evaluators", "choice", "mcts"}
+NOT_IN_KERNELS = {"os", "logging", "random", "numba"}
+
+
+def sources():
+    return [path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py"]
+
+
+def layer_of(path):
+    return path.relative_to(PACKAGE).with_suffix("").parts[0]
+
+
+def imported(path):
+    """Every module a file imports, inside functions too, as dotted names."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module == "ramify":
+            yield from (f"ramify.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module
+
+
+@pytest.mark.parametrize("path", sources(), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_a_module_imports_only_what_its_row_allows(path):
+    import sys
+
+    layer = layer_of(path)
+    for name in imported(path):
+        first, _, rest = name.partition(".")
+        if first == "ramify" and rest:
+            other = rest.split(".")[0]
+            inside_games = path.name == "__init__.py" and other == layer
+            assert other in LAYERS[layer] or inside_games, f"{layer} imports {name}"
+        elif first not in sys.stdlib_module_names and first != "ramify":
+            assert first in OUTSIDE.get(layer, {"numpy"}), f"{layer} imports {name}"
+        elif layer in KERNEL_MODULES:
+            assert first not in NOT_IN_KERNELS, f"{layer} imports {name}"
+
+
+def test_every_module_has_a_row():
+    assert {layer_of(path) for path in sources()} == set(LAYERS)
+
+
+def test_the_command_line_uses_public_names_only():
+    for node in ast.walk(ast.parse((PACKAGE / "cli.py").read_text())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("ramify"):
+            assert not any(alias.name.startswith("_") for alias in node.names)
+            assert "._" not in (node.module or "")
