@@ -553,7 +553,7 @@ def search(
         return SearchResult(game, Tree(game, root, False, 0, 1), "terminal", 0, 0.0, seed)
     composition = _compose(game, selection, root_selection, backup, evaluator, debug)
     if tree is None:
-        guess = 2 * min(num_simulations or 4096, 500_000)
+        guess = 3 * min(num_simulations or 4096, 4_000_000)
         tree = Tree(game, root, composition.evaluator.gives_priors, num_legal, guess)
     else:
         _check_tree(composition, root, tree)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import pickle
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -26,10 +27,7 @@ PEERS = {
         connect_four, {"rows": 5, "cols": 6}, "connect_four(rows=5,columns=6)", 8,
     ),
     "gomoku": (n_in_a_row, {}, "gomoku", 3),
-    "gomoku_4x4": (
-        n_in_a_row, {"rows": 4, "cols": 4, "length": 3}, "gomoku(size=4,connect=3)", 6,
-    ),
-    "mnk": (n_in_a_row, {"rows": 4, "cols": 5, "length": 4}, "mnk(m=5,n=4,k=4)", 5),
+    "mnk": (n_in_a_row, {"rows": 3, "cols": 4, "length": 3}, "mnk(m=4,n=3,k=3)", 6),
     "nim": (nim, {}, "nim", 7),
     "nim_normal": (
         nim, {"heaps": (2, 4, 6), "misere": False}, "nim(pile_sizes=2;4;6,is_misere=false)", 12,
@@ -39,7 +37,7 @@ PEERS = {
         pig, {"target": 25, "num_players": 3}, "pig(players=3,winscore=25,horizon=100000)", 13,
     ),
     "twenty48": (twenty48, {}, "2048", 6),
-    "twenty48_to_32": (twenty48, {"max_tile": 32}, "2048(max_tile=32)", 6),
+    "twenty48_to_32": (twenty48, {"max_tile": 32}, "2048(max_tile=32)", 4),
 }  # fmt: skip
 
 
@@ -177,15 +175,22 @@ def test_connect_four_has_the_known_numbers_of_sequences() -> None:
     assert [compiled(connect_four).perft(depth) for depth in range(1, 9)] == known
 
 
-def test_three_in_a_row_is_tic_tac_toe() -> None:
-    game = compiled(n_in_a_row, rows=3, cols=3, length=3)
-    assert [game.perft(depth) for depth in (6, 7, 8, 9)] == [54720, 148176, 200448, 127872]
+def spiel_legal(state: Any) -> list[int]:
+    """The legal actions or outcomes of a state of OpenSpiel."""
+    if state.get_game().get_type().short_name != "2048" or state.is_chance_node():
+        return state.legal_actions()
+    # OpenSpiel 2.0.2 lists no move that merges into a tile the move before has merged, although it
+    # makes such a move as it should. So the moves are asked for that change its board.
+    if state.is_terminal():
+        return []
+    return [action for action in range(4) if str(state.child(action)) != str(state)]
 
 
 def spiel_perft(state: Any, depth: int) -> int:
+    actions = spiel_legal(state)
     if depth == 1:
-        return len(state.legal_actions())
-    return sum(spiel_perft(state.child(action), depth - 1) for action in state.legal_actions())
+        return len(actions)
+    return sum(spiel_perft(state.child(action), depth - 1) for action in actions)
 
 
 @pytest.mark.peer
@@ -218,12 +223,17 @@ def follow(recorded: Recorded, spiel: Any) -> None:
         if recorded.players[ply] == CHANCE:
             outcomes, probabilities = zip(*spiel.chance_outcomes(), strict=True)
             assert recorded.choices[ply] == list(outcomes)
-            assert np.allclose(recorded.probabilities[ply], probabilities, rtol=1e-12)
+            assert almost_equal(recorded.probabilities[ply], probabilities)
         else:
-            assert sorted(recorded.choices[ply]) == spiel.legal_actions()
+            assert sorted(recorded.choices[ply]) == spiel_legal(spiel)
         spiel.apply_action(action)
-        assert spiel.returns() == pytest.approx(returns[ply], abs=1e-12)
+        assert almost_equal(returns[ply], spiel.returns())
     assert spiel.is_terminal()
+
+
+def almost_equal(ours: Sequence[float], theirs: Sequence[float]) -> bool:
+    # pytest.approx says the same, but took half the time of these tests.
+    return all(abs(a - b) < 1e-12 for a, b in zip(ours, theirs, strict=True))
 
 
 # --- n in a row ----------------------------------------------------------------------------------
@@ -232,23 +242,23 @@ def follow(recorded: Recorded, spiel: Any) -> None:
 @pytest.mark.parametrize(
     "parameters",
     [
-        {"rows": 15, "cols": 15, "length": 5, "num_players": 2},
-        {"rows": 7, "cols": 9, "length": 4, "num_players": 4},
-        {"rows": 20, "cols": 4, "length": 3, "num_players": 3},
-        {"rows": 6, "cols": 70, "length": 5, "num_players": 2},
+        {},
+        {"rows": 3, "cols": 4, "length": 3},
+        {"rows": 20, "cols": 5, "length": 4, "num_players": 4},
+        {"rows": 6, "cols": 70, "num_players": 3},
     ],
     ids=str,
 )
 def test_a_stone_wins_if_its_longest_run_is_long_enough(parameters: dict[str, int]) -> None:
     game = compiled(n_in_a_row, **parameters)
-    rows, cols, num_players = (parameters[name] for name in ("rows", "cols", "num_players"))
+    num_players, rows, cols = game.game.observation_shape
     for seed in range(100):
         recorded = game.episode(seed)
         board = np.zeros((rows, cols), int)
         for ply, action in enumerate(recorded.actions):
             row, col = divmod(action, cols)
             board[row, col] = ply % num_players + 1
-            won = longest_run(board, row, col) >= parameters["length"]
+            won = longest_run(board, row, col) >= parameters.get("length", 5)
             assert won == (recorded.rewards[ply, ply % num_players] == 1)
             assert won == bool(recorded.rewards[ply].any())
             assert won <= (ply == len(recorded.actions) - 1)
@@ -259,15 +269,16 @@ def test_the_longest_run_is_counted_in_all_four_directions() -> None:
     board = np.array(
         [
             [1, 2, 2, 2, 0],
-            [0, 1, 2, 1, 0],
-            [0, 2, 1, 0, 0],
-            [2, 0, 2, 1, 0],
+            [0, 1, 2, 1, 2],
+            [0, 2, 1, 0, 2],
+            [2, 0, 0, 1, 2],
         ]
     )
     assert longest_run(board, 1, 1) == 4  # down to the right
+    assert longest_run(board, 2, 1) == 4  # down to the left
     assert longest_run(board, 0, 2) == 3  # along the row
-    assert longest_run(board, 0, 3) == 4  # down to the left
-    assert longest_run(board, 3, 2) == 1
+    assert longest_run(board, 2, 4) == 3  # along the column
+    assert longest_run(board, 1, 3) == 2
     assert longest_run(board, 0, 4) == 0
 
 
@@ -335,7 +346,8 @@ def test_n_in_a_row_is_shown_with_its_coordinates() -> None:
     assert game.show(state) == "  a b c d\n3 X . . .\n2 . O . .\n1 . . . X"
     assert game.show_action(state, 1) == "b3"
     assert game.read_action(state, "C1") == 10
-    assert n_in_a_row(100, 100).show_action(state, 99) == "cv100"
+    large = n_in_a_row(100, 100)
+    assert large.show_action(large.start(), 99) == "cv100"
 
 
 # --- the other games -----------------------------------------------------------------------------
@@ -358,7 +370,7 @@ def test_tic_tac_toe_cells_are_counted_from_one() -> None:
     game = tic_tac_toe()
     state = game.play([4, 0, 8])
     assert game.show(state) == "O . .\n. X .\n. . X"
-    assert game.read_action(state, "9 ".replace("9", "2")) == 1
+    assert game.read_action(state, "2 ") == 1
     with pytest.raises(IllegalAction, match="legal: 2, 3, 4, 6, 7, 8"):
         game.read_action(state, "9")
 

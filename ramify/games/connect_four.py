@@ -35,11 +35,13 @@ def connect_four(rows: int = 6, cols: int = 7) -> Game:
 
     def step(state, action, reward):
         player = state.to_play
-        shift = action * height
-        stone = (((state.taken >> shift) & column) + 1) << shift
+        taken = state.taken
+        # Adding one at the bottom of a column carries up to its lowest free cell.
+        stone = (taken + (1 << (action * height))) & ~taken
         own = state.own | stone
-        state.own ^= state.taken
-        state.taken |= stone
+        state.own ^= taken
+        taken |= stone
+        state.taken = taken
         vertical = own & (own >> 1)
         flat = own & (own >> height)
         up = own & (own >> (height + 1))
@@ -52,7 +54,7 @@ def connect_four(rows: int = 6, cols: int = 7) -> Game:
             reward[player] = 1.0
             reward[1 - player] = -1.0
             state.to_play = OVER
-        elif state.taken == full:
+        elif taken == full:
             state.to_play = OVER
         else:
             state.to_play = 1 - player
