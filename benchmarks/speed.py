@@ -1,6 +1,6 @@
 """How fast ramify searches, beside OpenSpiel's C++ bot in the same run. Prints JSON.
 
-    python benchmarks/speed.py [rollout] [growth] [startup] [huge]
+    python benchmarks/speed.py [rollout] [rules] [growth] [startup] [huge]
 
 Ratios come from runs that take turns in one process, by process CPU time, as the median over the
 turns; absolute speeds are those of the median turn and depend on the machine and the hour.
@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +83,20 @@ ROLLOUT = {
     "connect_four": (games.connect_four, "connect_four", 22.0),
     "naive connect_four (docs)": (lambda: naive_connect_four.game, "connect_four", 5.0),
     "five in a row 15x15": (games.n_in_a_row, "gomoku", 45.0),
+    "go 9x9": (games.go, "go(board_size=9,komi=7.5)", 10.0),
+    "hex 11": (games.hex, "hex", 20.0),
+    "othello": (games.othello, "othello", 60.0),
+    "breakthrough": (games.breakthrough, "breakthrough", 20.0),
+    "dots and boxes 5x5": (
+        lambda: games.dots_and_boxes(rows=5, cols=5),
+        "dots_and_boxes(num_rows=5,num_cols=5)",
+        3.0,
+    ),
 }
+IN_THE_MEAN = (
+    "tic_tac_toe", "connect_four", "five in a row 15x15", "go 9x9", "hex 11", "othello",
+    "breakthrough",
+)  # fmt: skip
 
 
 def rollout() -> dict[str, Any]:
@@ -92,13 +106,29 @@ def rollout() -> dict[str, Any]:
         game = factory()
         table[label] = {"bound at 10,000": bound}
         for num_simulations in (1_000, 10_000, 100_000):
-            turns = TURNS if num_simulations < 100_000 else 3
+            slow_peer = label in ("go 9x9", "hex 11", "othello", "breakthrough")
+            if slow_peer and num_simulations == 100_000:
+                continue  # minutes of the peer's time
+            turns = TURNS if num_simulations < 10_000 or not slow_peer else 5
+            turns = turns if num_simulations < 100_000 else 3
             table[label][f"{num_simulations:,}"] = compare(
                 ramify_search(game, num_simulations),
                 spiel_search(peer, num_simulations, solve=False),
                 num_simulations,
                 turns,
             )
+    ratios = [table[label]["10,000"]["ratio"] for label in IN_THE_MEAN]
+    table["geometric mean of seven at 10,000"] = round(statistics.geometric_mean(ratios), 2)
+    return table
+
+
+def rules() -> dict[str, Any]:
+    """Random playouts per second of every built-in game, and nanoseconds per call of its rules."""
+    table: dict[str, Any] = {}
+    for name in games.__all__:
+        game = getattr(games, name)()
+        figures = asdict(ramify.rule_speed(game))
+        table[game.name] = {k: v and round(v, 1) for k, v in figures.items()}
     return table
 
 
@@ -179,7 +209,7 @@ def huge() -> dict[str, Any]:
     return table
 
 
-SECTIONS = {"rollout": rollout, "growth": growth, "startup": startup, "huge": huge}
+SECTIONS = {"rollout": rollout, "rules": rules, "growth": growth, "startup": startup, "huge": huge}
 
 
 def main() -> None:

@@ -19,8 +19,13 @@ from ramify.game import (
 if TYPE_CHECKING:
     from ramify import backup, evaluators, games, selection
     from ramify._compile import CacheEntry, cache_entries, cache_folder, clear_cache
+    from ramify.bits import lowest_bit, nth_bit, popcount
     from ramify.choice import SearchResult, Variation
+    from ramify.contract import Finding, Report
+    from ramify.doctor import check
     from ramify.mcts import Progress, search, search_many
+    from ramify.rulespeed import RuleSpeed, rule_speed
+    from ramify.solver import Solution, solve
     from ramify.tree import Node, Tree
 
 __version__ = "0.1.0"
@@ -31,27 +36,37 @@ __all__ = [
     "BrokenGame",
     "CacheEntry",
     "Episode",
+    "Finding",
     "Game",
     "IllegalAction",
     "IncompletePath",
     "Node",
     "Progress",
     "RamifyError",
+    "Report",
+    "RuleSpeed",
     "SearchResult",
+    "Solution",
     "Tree",
     "Variation",
     "backup",
     "cache_entries",
     "cache_folder",
+    "check",
     "clear_cache",
     "evaluators",
     "games",
+    "lowest_bit",
+    "nth_bit",
+    "popcount",
     "random_below",
     "random_bits",
     "random_unit",
+    "rule_speed",
     "search",
     "search_many",
     "selection",
+    "solve",
 ]  # fmt: skip
 
 # Loaded on first use, so that `import ramify` stays light.
@@ -59,7 +74,9 @@ _LATER = {
     "Node": "tree", "Tree": "tree", "SearchResult": "choice", "Variation": "choice",
     "Progress": "mcts", "search": "mcts", "search_many": "mcts",
     "CacheEntry": "_compile", "cache_entries": "_compile", "cache_folder": "_compile",
-    "clear_cache": "_compile",
+    "clear_cache": "_compile", "check": "doctor", "Report": "contract", "Finding": "contract",
+    "solve": "solver", "Solution": "solver", "rule_speed": "rulespeed", "RuleSpeed": "rulespeed",
+    "popcount": "bits", "lowest_bit": "bits", "nth_bit": "bits",
 }  # fmt: skip
 _MODULES = ("backup", "evaluators", "games", "selection")
 

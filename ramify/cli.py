@@ -13,10 +13,12 @@ import difflib
 import functools
 import hashlib
 import importlib
+import importlib.resources
 import importlib.util
 import inspect
 import itertools
 import json as json_format
+import keyword
 import math
 import os
 import random
@@ -28,7 +30,7 @@ import traceback
 import types
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -43,6 +45,7 @@ DEFAULT_SECONDS = 1.0  # a search without a budget
 MOST_WORDS = 8  # in one action of --actions
 BENCH_SIMULATIONS = 10_000
 BENCH_REPEATS = 3
+BENCH_RULE_SECONDS = 0.1
 
 app = App(
     name="ramify",
@@ -57,19 +60,21 @@ app = App(
 
 
 def main(tokens: Sequence[str] | None = None) -> int:
-    """The exit status: 0, 2 for a mistake of the user's, 130 for Ctrl-C before there is a result.
+    """The exit status: 0, 1 where `check` finds an error, 2 for a mistake of the user's, 130 for
+    Ctrl-C before there is a result.
 
     Args:
         tokens: the command line without the program's name; by default this process's.
     """
     try:
         with _short_warnings():
-            app(
+            status = app(
                 sys.argv[1:] if tokens is None else list(tokens),
                 exit_on_error=False,
                 print_error=False,
             )
             sys.stdout.flush()
+            return status if isinstance(status, int) else 0
     except KeyboardInterrupt:
         print("ramify: interrupted", file=sys.stderr)
         return 130
@@ -187,11 +192,54 @@ def play(
 
 
 @app.command
+def check(
+    game: str,
+    /,
+    *,
+    episodes: int = 200,
+    seed: int = 0,
+    wise: Flag = False,
+    json: Flag = False,
+) -> int:
+    """Whether a game keeps its contract; exit status 1 where it does not.
+
+    Args:
+        game: built-in name, name:arguments, or file.py:name.
+        episodes: how many random episodes to play.
+        seed: of those episodes.
+        wise: its random_action and playout play better than at random, on purpose.
+        json: print JSON instead of a report.
+    """
+    report = ramify.check(_game(game), episodes=episodes, seed=seed, wise=wise)
+    print(json_format.dumps(report.to_json(), indent=2) if json else report)
+    return 0 if report.ok else 1
+
+
+@app.command
+def new(name: str, /) -> None:
+    """A commented game of your own to change, NAME.py, and a test for it, test_NAME.py.
+
+    Args:
+        name: what to call it; a name as Python allows it.
+    """
+    if not name.isidentifier() or keyword.iskeyword(name):
+        raise RamifyError(f"a game needs a name as Python allows it, like my_game; got {name!r}")
+    for source, path in (("game.txt", Path(f"{name}.py")), ("test.txt", Path(f"test_{name}.py"))):
+        if path.exists():
+            raise RamifyError(f"{path} is there already; choose another name or remove it")
+        text = importlib.resources.files("ramify").joinpath("skeleton", source).read_text("utf-8")
+        path.write_text(text.replace("NAME", name), encoding="utf-8")
+        print(f"wrote {path}")
+    print(f"next: ramify check {name}.py, ramify play {name}.py, python -m pytest test_{name}.py")
+
+
+@app.command
 def bench(game: str | None = None, /, *, budget: Budget = NO_BUDGET, json: Flag = False) -> None:
-    """The speed of a search from the start of a game, or of every built-in one.
+    """The speed of a search from the start of a game, or of every built-in one, and of its rules.
 
     Three searches with different seeds are run; the table has the median of their speeds, and tree
-    figures of the last.
+    figures of the last. Then single rules are timed on states of random play: what takes long there
+    is what makes the search slow.
 
     Args:
         game: built-in name, name:arguments, or file.py:name.
@@ -207,13 +255,17 @@ def bench(game: str | None = None, /, *, budget: Budget = NO_BUDGET, json: Flag 
         print(json_format.dumps(figures, indent=2))
         return
     rows = [
-        ["game", "compile s", "machine code", "simulations", "per second", "bytes/edge", "depth"]
-    ]
+        ["game", "compile s", "machine code", "simulations/s", "bytes/edge", "depth", "playouts/s",
+         "legal ns", "step ns", "random_action ns", "copy ns"]
+    ]  # fmt: skip
     for row in figures:
+        shortcut = row["random_action_ns"]
         rows.append([
             row["game"], f"{row['compile_seconds']:.2f}", row["machine_code"],
-            f"{row['simulations']:,}", f"{row['simulations_per_second']:,.0f}",
-            f"{row['bytes_per_edge']:.1f}", f"{row['mean_depth']:.1f}",
+            f"{row['simulations_per_second']:,.0f}", f"{row['bytes_per_edge']:.1f}",
+            f"{row['mean_depth']:.1f}", f"{row['playouts_per_second']:,.0f}",
+            f"{row['legal_ns']:.1f}", f"{row['step_ns']:.1f}",
+            "-" if shortcut is None else f"{shortcut:.1f}", f"{row['copy_ns']:.1f}",
         ])  # fmt: skip
     _print_table(rows, left=(0, 2))
 
@@ -685,6 +737,7 @@ def _measure(spec: str, game: Game, budget: Budget) -> dict[str, Any]:
         "simulations_per_second": float(np.median(speeds)),
         "bytes_per_edge": tree.num_bytes / max(1, tree.num_edges),
         "mean_depth": tree.mean_depth,
+        **asdict(ramify.rule_speed(game, seconds=BENCH_RULE_SECONDS)),
     }
 
 

@@ -13,6 +13,7 @@ import sys
 import types
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -140,13 +141,18 @@ def _fitting(value: Any, dtype: np.dtype, what: str = "an element") -> Any:
     if dtype.kind not in "iu":
         return value
     number = int(value)
-    limits = np.iinfo(dtype)
-    if not limits.min <= number <= limits.max:
+    low, high = _limits(dtype)
+    if not low <= number <= high:
         raise OverflowError(
-            f"{number} does not fit into {what} of type {dtype} ({limits.min} to {limits.max}); "
-            "use a wider type"
+            f"{number} does not fit into {what} of type {dtype} ({low} to {high}); use a wider type"
         )
     return number
+
+
+@lru_cache(maxsize=32)
+def _limits(dtype: np.dtype) -> tuple[int, int]:
+    limits = np.iinfo(dtype)
+    return int(limits.min), int(limits.max)
 
 
 # --- the game ----------------------------------------------------------------------------------
@@ -416,12 +422,13 @@ class Game:
     def read_action(self, state: State, text: str) -> int:
         """The action a person means by `text`; IllegalAction where it means none."""
         legal = self.legal(state)
+        view = StateView(self.copy(state))
+        shown = self.rules.show_action
         for action in legal:
-            if self.show_action(state, action) == text.strip():
+            if (str(action) if shown is None else shown(view, action)) == text.strip():
                 return action
         try:
             reader = self.rules.read_action
-            view = StateView(self.copy(state))
             action = int(text) if reader is None else int(reader(view, text.strip()))
         except (ValueError, IndexError, KeyError):
             action = -1

@@ -548,6 +548,43 @@ def test_play_draws_a_seed_and_says_it(run, file, monkeypatch):
     assert len(seeds) > 1
 
 
+# --- check, new ----------------------------------------------------------------------------------
+
+
+def test_new_writes_a_game_that_is_right_and_a_test_that_passes(run, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    assert run("new", "climb").splitlines()[:2] == ["wrote climb.py", "wrote test_climb.py"]
+    report = json.loads(run("check", "climb.py", "--episodes", "20", "--json"))
+    assert report["ok"]
+    command = [sys.executable, "-m", "pytest", "-q", "test_climb.py"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert "3 passed" in done.stdout
+
+
+def test_new_never_overwrites_and_wants_a_name(refused, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "climb.py").write_text("mine")
+    assert "climb.py is there already" in refused("new", "climb")
+    assert (tmp_path / "climb.py").read_text() == "mine"
+    assert "a name as Python allows it" in refused("new", "my-game")
+
+
+def test_check_has_exit_status_1_where_a_game_is_wrong(tmp_path, capsys):
+    source = """
+import numpy as np, ramify
+State = np.dtype([("n", np.int8), ("to_play", np.int8)])
+def legal(state, actions):
+    actions[0] = 5
+    return 1
+def step(state, action, reward):
+    state.to_play = ramify.OVER
+game = ramify.Game(State, legal, step, num_players=1, num_actions=1, name="wrong")
+"""
+    (tmp_path / "wrong_game.py").write_text(source)
+    assert cli.main(["check", str(tmp_path / "wrong_game.py")]) == 1
+    assert "legal-range" in capsys.readouterr().out
+
+
 # --- bench, cache --------------------------------------------------------------------------------
 
 
@@ -563,13 +600,17 @@ def test_bench_measures_a_game_and_says_whether_it_compiled(run, file, monkeypat
         assert row["simulations_per_second"] > 0
         assert row["bytes_per_edge"] > 8
         assert 1 <= row["mean_depth"] <= 4
+        assert row["playouts_per_second"] > 0
+        assert row["legal_ns"] > 0
+        assert row["random_action_ns"] is None
 
 
 def test_bench_without_a_game_measures_the_built_in_ones(run, monkeypatch):
     monkeypatch.setattr(ramify.games, "__all__", ["connect_four"])
     header, row = run("bench", "--seconds", "0.05").splitlines()
     assert re.sub(" +", " ", header) == (
-        "game compile s machine code simulations per second bytes/edge depth"
+        "game compile s machine code simulations/s bytes/edge depth playouts/s legal ns step ns "
+        "random_action ns copy ns"
     )
     assert row.startswith("connect_four ")
 

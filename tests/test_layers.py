@@ -20,7 +20,12 @@ LAYERS = {
     "evaluators": {"errors", "game", "_compile", "tree"},
     "choice": {"errors", "game", "_compile", "tree"},
     "mcts": {"errors", "game", "_compile", "tree", "selection", "backup", "evaluators", "choice"},
-    "games": {"game"},
+    "solver": {"errors", "game", "_compile", "backup", "evaluators"},
+    "contract": {"errors", "game"},
+    "doctor": {"errors", "game", "_compile", "evaluators", "contract", "mcts", "solver"},
+    "rulespeed": {"errors", "game", "_compile", "evaluators"},
+    "bits": set(),
+    "games": {"game", "bits"},
     "cli": {"errors", "game", "games"},
     "__main__": {"cli"},
 }

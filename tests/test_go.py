@@ -1,0 +1,453 @@
+"""Go: captures, ko, suicide, repetition and area by hand, and OpenSpiel in lock step."""
+
+from __future__ import annotations
+
+import functools
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ramify import OVER, BrokenGame, Game, IllegalAction
+from ramify._compile import UNBOUND, compile_kernel
+from ramify.evaluators import rule
+from ramify.game import StateView, make_rng
+from ramify.games.go import COLUMNS, go
+from tests.perft import CompiledGame, Recorded
+
+random_action = UNBOUND
+
+
+@functools.cache
+def compiled(size: int) -> CompiledGame:
+    return CompiledGame(go(size))
+
+
+def placed(game: Game, to_play: int, *rows: str) -> np.record:
+    """The state with these stones, the top row first, and nothing else behind it."""
+    size = len(rows)
+    state = game.start()
+    view = StateView(state)
+    with np.errstate(over="ignore"):
+        for row, line in enumerate(reversed(rows)):
+            for col, point in enumerate(line.split()):
+                if point != ".":
+                    view.to_play = ".XO".index(point) - 1
+                    game.rules.step(view, row * size + col, np.zeros(2))
+    view.to_play = to_play
+    return state
+
+
+def played(game: Game, moves: str, state: np.record | None = None) -> tuple[np.record, np.ndarray]:
+    """The state after these moves and what the last one paid."""
+    state = game.start() if state is None else state
+    reward = np.zeros(2)
+    for move in moves.split():
+        state, reward = game.step(state, game.read_action(state, move))
+    return state, reward
+
+
+def moves_of(game: Game, state: np.record) -> set[str]:
+    return {game.show_action(state, action) for action in game.legal(state)}
+
+
+def board_of(game: Game, state: np.record) -> list[str]:
+    return [line.strip("0123456789 ") for line in game.show(state).splitlines()[:-1]]
+
+
+# --- captures ------------------------------------------------------------------------------------
+
+
+def test_a_stone_without_liberties_is_captured() -> None:
+    game = go(3)
+    state = placed(game, 0, ". X .", "X O .", ". X .")
+    state, _ = played(game, "C2", state)
+    assert board_of(game, state) == [". X .", "X . X", ". X ."]
+
+
+def test_several_chains_are_captured_at_once() -> None:
+    game = go(4)
+    state = placed(game, 0, "X O . O", ". X O X", "X X X .", ". . . .")
+    state, _ = played(game, "C4", state)
+    assert board_of(game, state) == ["X . X .", ". X . X", "X X X .", ". . . ."]
+
+
+def test_a_long_chain_is_captured_in_the_corner() -> None:
+    game = go(4)
+    state = placed(game, 1, "X X O .", "X X O .", "X . O .", "O O . .")
+    state, _ = played(game, "B2", state)
+    assert board_of(game, state) == [". . O .", ". . O .", ". O O .", "O O . ."]
+    assert "A2" in moves_of(game, state)
+    assert int(state["num_empty"]) == 16 - 6
+
+
+def test_a_stone_may_go_where_it_captures_though_it_has_no_liberty() -> None:
+    game = go(3)
+    state = placed(game, 1, ". X O", "O O X", ". . X")
+    assert "A3" in moves_of(game, state)
+    state, _ = played(game, "A3", state)
+    assert board_of(game, state) == ["O . O", "O O X", ". . X"]
+
+
+# --- suicide -------------------------------------------------------------------------------------
+
+
+def test_suicide_of_one_stone_is_illegal() -> None:
+    game = go(3)
+    rows = (". X .", "X . X", ". X .")
+    assert {"A1", "A3", "B2", "C1", "C3"}.isdisjoint(moves_of(game, placed(game, 1, *rows)))
+    assert {"A1", "A3", "B2", "C1", "C3"} < moves_of(game, placed(game, 0, *rows))
+
+
+def test_suicide_of_a_chain_is_illegal() -> None:
+    game = go(3)
+    rows = (". O X", "O O X", "X X .")
+    assert "A3" not in moves_of(game, placed(game, 1, *rows))
+    assert "A3" in moves_of(game, placed(game, 0, *rows))
+    state, _ = played(game, "A3", placed(game, 0, *rows))
+    assert board_of(game, state) == ["X . X", ". . X", "X X ."]
+
+
+def test_a_chain_may_lose_all_but_one_of_its_liberties() -> None:
+    game = go(3)
+    state = placed(game, 1, ". O .", "O O X", "X X .")
+    assert "A3" in moves_of(game, state)
+
+
+# --- ko and repetition ---------------------------------------------------------------------------
+
+KO = (". X O .", "X O . O", ". X O .", ". . . .")
+
+
+def test_a_ko_is_not_taken_back_at_once() -> None:
+    game = go(4)
+    state, _ = played(game, "C3", placed(game, 0, *KO))
+    assert board_of(game, state) == [". X O .", "X . X O", ". X O .", ". . . ."]
+    assert "B3" not in moves_of(game, state)
+    with pytest.raises(IllegalAction):
+        played(game, "B3", state)
+
+
+def test_a_ko_is_taken_back_after_a_move_elsewhere() -> None:
+    game = go(4)
+    state, _ = played(game, "C3 A1 D1", placed(game, 0, *KO))
+    assert "B3" in moves_of(game, state)
+    state, _ = played(game, "B3", state)
+    assert board_of(game, state) == [". X O .", "X O . O", ". X O .", "O . . X"]
+    assert not game.is_over(state)
+    assert "C3" not in moves_of(game, state)
+
+
+def test_a_pass_lifts_the_ko() -> None:
+    game = go(4)
+    state, _ = played(game, "C3 pass", placed(game, 0, *KO))
+    assert "B3" in moves_of(game, state)
+    state, _ = played(game, "D1", state)
+    assert "B3" in moves_of(game, state)
+
+
+def test_two_stones_are_taken_back_at_once() -> None:
+    game = go(4)
+    # White takes one stone by making a chain of two, which black may take back.
+    state = placed(game, 1, ". O X .", "O X . X", ". O O X", ". . X .")
+    state, _ = played(game, "C3", state)
+    assert board_of(game, state) == [". O X .", "O . O X", ". O O X", ". . X ."]
+    assert int(state["ko"]) == 16
+
+
+def test_a_repeated_board_is_a_draw() -> None:
+    game = go(2)
+    moves = "B1 A1 A2 pass B2 A1 B1"  # the board after the second ply again
+    for ply in range(7):
+        state, _ = played(game, " ".join(moves.split()[:ply]))
+        assert not game.is_over(state)
+    state, reward = played(game, moves)
+    assert game.is_over(state)
+    assert reward.tolist() == [0, 0]
+
+
+def test_a_pass_repeats_the_board_and_play_goes_on() -> None:
+    game = go(3)
+    state, _ = played(game, "B2 pass A1 pass")
+    assert not game.is_over(state)
+
+
+# --- the end and its score -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("rows", "lead"),
+    [
+        (3 * [". . ."], 0),
+        ((". . .", ". X .", ". . ."), 9),
+        ((". X O", ". X O", ". X O"), 3),
+        (("X . O", "X . O", "X . O"), 0),
+        ((". X .", "X X O", ". O ."), 1),
+        (("X X X", "X . X", "X X X"), 9),
+        ((". O .", "O O O", ". . X"), -5),
+    ],
+)
+def test_area_is_stones_and_what_they_alone_surround(rows: tuple[str, ...], lead: int) -> None:
+    for komi, paid in ((lead - 0.5, 1), (lead, 0), (lead + 0.5, -1)):
+        game = go(3, komi)
+        for to_play in (0, 1):
+            state, reward = played(game, "pass pass", placed(game, to_play, *rows))
+            assert game.is_over(state)
+            assert reward.tolist() == [paid, -paid]
+
+
+def test_a_winding_region_belongs_to_who_surrounds_it() -> None:
+    game = go(5, 3.5)
+    rows = (". . . . .", "O O O O .", ". . . . .", ". O O O O", ". . . . .")
+    state, reward = played(game, "pass pass", placed(game, 0, *rows))
+    assert set(state["area"][:25].tolist()) == {2}
+    assert reward.tolist() == [-1, 1]
+    rows = (". . . . X", *rows[1:])
+    state, reward = played(game, "pass pass", placed(game, 0, *rows))
+    assert (state["area"][:25] == 3).sum() == 16
+
+
+def test_an_episode_ends_after_twice_as_many_plies_as_points() -> None:
+    lengths = [len(compiled(3).episode(seed).actions) for seed in range(300)]
+    assert max(lengths) == 18 == go(3).max_plies
+
+
+def test_two_by_two_without_komi_is_a_draw() -> None:
+    game = go(2, 0)
+    values: dict[bytes, float] = {}
+
+    def value(state: np.record) -> float:
+        """The value for who is to play, by trying everything."""
+        key = game.key(state)
+        if key not in values:
+            results = []
+            for action in game.legal(state):
+                after, reward = game.step(state, action)
+                over = game.is_over(after)
+                results.append(reward[game.to_play(state)] if over else -value(after))
+            values[key] = max(results)
+        return values[key]
+
+    assert value(game.start()) == 0
+
+
+# --- what is derived -----------------------------------------------------------------------------
+
+
+def test_chains_liberties_and_empty_points_are_those_of_the_board() -> None:
+    game = go(5)
+    for seed in range(10):
+        state = game.start()
+        for action in game.random_episode(seed).actions:
+            state, _ = game.step(state, action)
+            board = state["board"][:25].reshape(5, 5)
+            num_empty = int(state["num_empty"])
+            empty = state["empty"][:num_empty]
+            assert sorted(empty.tolist()) == np.flatnonzero(board.ravel() == 0).tolist()
+            assert (state["where"][empty] == np.arange(num_empty)).all()
+            for chain in chains_of(board):
+                heads = {int(state["head"][row * 5 + col]) for row, col in chain}
+                assert len(heads) == 1
+                beside = [point for stone in chain for point in around(stone)]
+                pairs = sum(board[point] == 0 for point in beside)
+                assert state["liberties"][heads.pop()] == pairs
+
+
+def around(point: tuple[int, int]) -> list[tuple[int, int]]:
+    row, col = point
+    near = [(row - 1, col), (row + 1, col), (row, col - 1), (row, col + 1)]
+    return [(r, c) for r, c in near if 0 <= r < 5 and 0 <= c < 5]
+
+
+def chains_of(board: np.ndarray) -> list[set[tuple[int, int]]]:
+    """The chains of stones, and each empty point by itself."""
+    chains: list[set[tuple[int, int]]] = []
+    for point in np.ndindex(5, 5):
+        if any(point in chain for chain in chains):
+            continue
+        chain, new = {point}, [point]
+        while new and board[point]:
+            for near in around(new.pop()):
+                if board[near] == board[point] and near not in chain:
+                    chain.add(near)
+                    new.append(near)
+        chains.append(chain)
+    return chains
+
+
+def test_the_key_tells_the_boards_of_the_past_apart() -> None:
+    game = go(3)
+    # The same board in another order: another board would be a repetition.
+    one, _ = played(game, "A1 B2 C3")
+    other, _ = played(game, "C3 B2 A1")
+    assert (one["board"] == other["board"]).all()
+    assert one["hash"] == other["hash"]
+    assert game.key(one) != game.key(other)
+    assert game.key(one) == game.key(played(game, "A1 B2 C3")[0])
+
+
+# --- plain, compiled and pickled -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("size", "num_episodes"), [(3, 40), (9, 12)])
+def test_compiled_and_plain_rules_agree(size: int, num_episodes: int) -> None:
+    game = go(size)
+    for seed in range(num_episodes):
+        recorded = compiled(size).episode(seed)
+        state = game.start()
+        for ply, action in enumerate(recorded.actions):
+            assert game.to_play(state) == recorded.players[ply]
+            assert game.legal(state) == recorded.choices[ply]
+            state, reward = game.step(state, action)
+            assert (reward == recorded.rewards[ply]).all()
+        assert game.is_over(state)
+        assert state.tobytes() == recorded.state.tobytes()
+        for player in range(2):
+            assert (game.observation(state, player) == recorded.planes[player]).all()
+
+
+def test_a_pickled_game_plays_the_same_episode() -> None:
+    game = go(5, 0.5)
+    copy = pickle.loads(pickle.dumps(game))
+    assert repr(copy) == repr(game)
+    assert copy.random_episode(3).actions == game.random_episode(3).actions
+
+
+def draw_many(states: Any, rng: Any, drawn: Any, data: Any) -> int:
+    for i in range(len(drawn)):
+        drawn[i] = random_action(states[0], rng, data)
+    return 0
+
+
+def test_random_actions_are_uniform_over_the_legal_ones() -> None:
+    game = go(5)
+    states, rng, drawn = np.zeros(1, game.dtype), make_rng(1), np.zeros(20_000, np.int64)
+    arguments = (states, rng, drawn, game.data)
+    bound = {"random_action": rule(game, "random_action")}
+    draw = compile_kernel(draw_many, bound, arguments, label="go: random actions").call
+    for seed in range(12):
+        actions = game.random_episode(seed).actions
+        states[0] = game.play(actions[: len(actions) * (seed + 1) // 13])
+        legal = game.legal(states[0].view(np.recarray))
+        draw(*arguments)
+        counts = np.bincount(drawn, minlength=26)
+        assert counts[legal].sum() == len(drawn)
+        expected = len(drawn) / len(legal)
+        # A chi-square of n degrees has mean n and variance 2n.
+        excess = ((counts[legal] - expected) ** 2 / expected).sum() - (len(legal) - 1)
+        assert excess < 5 * np.sqrt(2 * len(legal))
+
+
+def test_plain_random_actions_are_legal() -> None:
+    game = go(3)
+    rng = make_rng(2)
+    for seed in range(5):
+        state = game.start()
+        for action in game.random_episode(seed).actions:
+            legal = game.legal(state)
+            with np.errstate(over="ignore"):
+                drawn = {game.rules.random_action(StateView(state), rng) for _ in range(20)}
+            assert drawn <= set(legal)
+            state, _ = game.step(state, action)
+
+
+# --- for people and networks ---------------------------------------------------------------------
+
+
+def test_points_are_named_by_letter_and_number_from_the_bottom() -> None:
+    game = go(9)
+    state, _ = played(game, "A1 J9 e3")
+    assert game.show(state).splitlines()[0] == "9 . . . . . . . . O"
+    assert game.show(state).splitlines()[6] == "3 . . . . X . . . ."
+    assert game.show(state).splitlines()[8:] == ["1 X . . . . . . . .", "  A B C D E F G H J"]
+    assert game.show_action(state, 80) == "J9"
+    assert game.show_action(state, 81) == "pass"
+    assert game.read_action(state, "PASS") == 81
+    for text in ("I5", "A10", "A0", "J", "", "K1", "A1"):
+        with pytest.raises(IllegalAction, match="is not a legal action here"):
+            game.read_action(state, text)
+    large = go(19)
+    assert large.show(large.start()).splitlines()[-1] == "   " + " ".join(COLUMNS)
+
+
+def test_planes_show_stones_ko_pass_and_colour() -> None:
+    game = go(4)
+    state, _ = played(game, "C3", placed(game, 0, *KO))
+    black, white = game.observation(state, 0), game.observation(state, 1)
+    assert (black[0] == [[0, 1, 0, 0], [1, 0, 1, 0], [0, 1, 0, 0], [0, 0, 0, 0]]).all()
+    assert (black[1] == [[0, 0, 1, 0], [0, 0, 0, 1], [0, 0, 1, 0], [0, 0, 0, 0]]).all()
+    assert (black[:2] == white[1::-1]).all()
+    assert np.argwhere(white[2]).tolist() == [[1, 1]]
+    assert not white[3].any()
+    assert white[4].all()
+    assert not black[4].any()
+    after, _ = played(game, "pass", state)
+    assert game.observation(after, 0)[3].all()
+    assert not game.observation(after, 0)[2].any()
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"size": 1}, "size must be from 2 to 19; got 1"),
+        ({"size": 20}, "size must be from 2 to 19; got 20"),
+        ({"komi": float("nan")}, "komi must be a finite number; got nan"),
+        ({"komi": float("inf")}, "komi must be a finite number; got inf"),
+    ],
+)
+def test_parameters_out_of_range_are_refused(parameters: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        go(**parameters)
+
+
+def test_states_of_another_size_are_refused() -> None:
+    with pytest.raises(BrokenGame, match="expected one record of go"):
+        go(5).legal(go(4).start())
+
+
+# --- OpenSpiel -----------------------------------------------------------------------------------
+
+
+def follow(recorded: Recorded, spiel: Any) -> None:
+    """Play a recorded episode in OpenSpiel, and compare at every ply."""
+    for ply, action in enumerate(recorded.actions):
+        assert not spiel.is_terminal()
+        assert spiel.current_player() == recorded.players[ply]
+        assert sorted(recorded.choices[ply]) == spiel.legal_actions()
+        spiel.apply_action(action)
+    assert spiel.is_terminal()
+    assert spiel.returns() == recorded.rewards.sum(axis=0).tolist()
+
+
+def peer(size: int) -> Any:
+    pyspiel = pytest.importorskip("pyspiel", reason="OpenSpiel is not installed")
+    return pyspiel.load_game(f"go(board_size={size},komi=7.5)")
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize(
+    ("size", "num_episodes"), [(2, 2000), (3, 2000), (9, 1000), (13, 60), (19, 40)]
+)
+def test_episodes_are_as_openspiel_plays_them(size: int, num_episodes: int) -> None:
+    spiel = peer(size)
+    draws = 0
+    for seed in range(num_episodes):
+        recorded = compiled(size).episode(seed)
+        follow(recorded, spiel.new_initial_state())
+        assert recorded.state["to_play"] == OVER
+        draws += not recorded.rewards.any()
+    # With half a point of komi only a repeated board is a draw.
+    assert draws > 10 or size > 3
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize(("size", "depth"), [(2, 8), (3, 5), (9, 3)])
+def test_sequences_are_as_many_as_in_openspiel(size: int, depth: int) -> None:
+    def count(state: Any, depth: int) -> int:
+        legal = state.legal_actions()
+        return len(legal) if depth == 1 else sum(count(state.child(a), depth - 1) for a in legal)
+
+    start = peer(size).new_initial_state()
+    for plies in range(1, depth + 1):
+        assert compiled(size).perft(plies) == count(start, plies)

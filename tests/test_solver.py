@@ -1,0 +1,211 @@
+"""Exact values against rules of thumb that are proven, and against slow obvious programs."""
+
+from __future__ import annotations
+
+import functools
+import operator
+
+import numpy as np
+import pytest
+
+from ramify import CHANCE, OVER, Game, RamifyError
+from ramify.games import connect_four, nim, pig, tic_tac_toe
+from ramify.solver import solve
+from tests.random_games import random_game, roots
+
+# --- games whose values are known ----------------------------------------------------------------
+
+
+def test_tic_tac_toe_is_a_draw():
+    solution = solve(tic_tac_toe())
+    assert solution.value.tolist() == [0, 0]
+    assert solution.states == 5478 - 958  # published: all states, and those that are over
+    assert not solution.cyclic
+    assert solution.action == 0  # all nine are draws, and the first of equals is taken
+    assert [value.tolist() for value in solution.action_values.values()] == [[0, 0]] * 9
+
+
+def test_a_won_position_is_seen_as_won():
+    game = tic_tac_toe()
+    solution = solve(game, game.play([0, 3, 1, 4]))
+    assert solution.action == 2
+    assert solution.value.tolist() == [1, -1]
+    assert solution.action_values[8].tolist() == [-1, 1]
+
+
+@pytest.mark.parametrize("misere", [False, True])
+def test_nim_is_won_as_sprague_and_grundy_say(misere):
+    game = nim((2, 3, 4), misere=misere)
+    solution = solve(game)
+    for heaps in np.ndindex(3, 4, 5):
+        if sum(heaps) == 0:
+            continue
+        wins = functools.reduce(operator.xor, heaps) != 0
+        if misere and max(heaps) == 1:
+            wins = not wins
+        state = game.start()
+        state["heaps"] = heaps
+        # The rule holds for whoever is to play; close to the start only one of them can be.
+        for player in range(2) if sum(heaps) < 6 and max(heaps) < 3 else ():
+            state["to_play"] = player
+            assert solution.value_of(state)[player] == (1 if wins else -1), heaps
+
+
+def test_connect_four_on_five_columns_and_four_rows_is_a_draw():
+    solution = solve(connect_four(rows=4, cols=5))
+    assert solution.value.tolist() == [0, 0]
+    losing = [action for action, value in solution.action_values.items() if value[0] < 0]
+    assert losing == [0, 4]
+
+
+def test_pig_has_the_value_of_an_independent_iteration():
+    target = 8
+    win = np.full((target, target, target), 0.5)  # [mine, other's, turn]: who is to move wins
+    for _ in range(200):
+        for mine, other, turn in np.ndindex(win.shape):
+            if mine + turn >= target:
+                win[mine, other, turn] = 1.0
+                continue
+            roll = (1 - win[other, mine, 0]) / 6
+            for face in range(2, 7):
+                roll += (win[mine, other, turn + face] if mine + turn + face < target else 1) / 6
+            win[mine, other, turn] = max(roll, 1 - win[other, mine + turn, 0])
+    game = pig(target)
+    solution = solve(game)
+    assert solution.cyclic
+    assert solution.value[0] == pytest.approx(2 * win[0, 0, 0] - 1, abs=1e-10)
+    state = game.start()
+    state["scores"], state["turn_total"] = (3, 5), 2
+    assert solution.value_of(state)[0] == pytest.approx(2 * win[3, 5, 2] - 1, abs=1e-10)
+
+
+# --- random games against recursion --------------------------------------------------------------
+
+
+def value_by_recursion(game, state):
+    """max^n with chance, as one would write it down."""
+    player = game.to_play(state)
+    if player == OVER:
+        return np.zeros(game.num_players)
+
+    def after(action):
+        following, reward = game.step(state, action)
+        return reward + game.discount * value_by_recursion(game, following)
+
+    if player == CHANCE:
+        return sum(p * after(outcome) for outcome, p in game.outcomes(state))
+    values = [after(action) for action in game.legal(state)]
+    return max(values, key=lambda value: value[player])  # the first of equals
+
+
+@pytest.mark.parametrize(
+    "shape", ["alone, with dice", "two, known range", "three", "three, with dice"]
+)
+def test_random_games_have_the_value_of_plain_recursion(shape):
+    game = random_game(shape)
+    for root in roots(game)[:3]:
+        for _ in range(12):  # down to where recursion takes no time
+            if not game.is_over(root):
+                root, _reward = game.step(root, game.legal(root)[0])
+            if root["place"] % 30 >= 16:
+                break
+        solution = solve(game, root)
+        assert solution.value == pytest.approx(value_by_recursion(game, root), abs=1e-12)
+
+
+# --- circles -------------------------------------------------------------------------------------
+
+Ring = np.dtype([("place", np.int8), ("to_play", np.int8)])
+
+
+def ring_game(pays_at_two=1.0, pays_each_step=0.0):
+    """Two players walk on a ring of five; at place 2 who moves may end the episode."""
+
+    def legal(state, actions):
+        actions[0], actions[1], actions[2] = 0, 1, 2
+        return 3 if state.place == 2 else 2
+
+    def step(state, action, reward):
+        player = state.to_play
+        reward[player] += pays_each_step
+        if action == 2:
+            reward[player], reward[1 - player] = pays_at_two, -pays_at_two
+            state.to_play = OVER
+            return
+        state.place = (state.place + (1 if action == 0 else 4)) % 5
+        state.to_play = 1 - player
+
+    return Game(Ring, legal, step, num_players=2, num_actions=3, name="ring")
+
+
+def test_endless_play_is_worth_nothing():
+    solution = solve(ring_game(pays_at_two=-1.0))  # nobody wants to end it
+    assert solution.cyclic
+    assert solution.states == 10
+    assert solution.value.tolist() == [0, 0]
+
+
+def test_a_win_is_found_where_play_can_go_in_circles():
+    game = ring_game()
+    solution = solve(game)
+    state = game.start()
+    state["place"], state["to_play"] = 2, 1
+    assert solution.value_of(state).tolist() == [-1, 1]
+    assert solution.value.tolist() == [0, 0]  # each keeps away from the neighbours of place 2
+    state["place"] = 1
+    assert solve(game, state).action == 1  # away from 2, where the other would win
+
+
+def test_values_that_grow_without_end_are_refused():
+    with pytest.raises(RamifyError, match=r"did not settle.*discount below 1"):
+        solve(ring_game(pays_each_step=1.0))
+
+
+# --- edges ---------------------------------------------------------------------------------------
+
+
+def test_a_game_that_is_too_large_says_what_to_do():
+    with pytest.raises(RamifyError, match=r"more than 1,000 states.*raise max_states="):
+        solve(connect_four(rows=4, cols=5), max_states=1000)
+
+
+def test_a_bound_that_is_none_is_refused():
+    with pytest.raises(ValueError, match="at least 1; got 0"):
+        solve(tic_tac_toe(), max_states=0)
+
+
+def test_an_episode_that_is_over_is_worth_nothing_more():
+    game = tic_tac_toe()
+    solution = solve(game, game.play([0, 3, 1, 4, 2]))
+    assert (solution.action, solution.action_values, solution.states) == (None, {}, 0)
+    assert solution.value.tolist() == [0, 0]
+
+
+def test_at_a_chance_state_outcomes_have_values_and_no_action_is_best():
+    game = pig(8)
+    solution = solve(game, game.play([0]))
+    assert solution.action is None
+    assert list(solution.action_values) == [0, 1, 2, 3, 4, 5]
+    mean = np.mean(list(solution.action_values.values()), axis=0)
+    assert solution.value == pytest.approx(mean, abs=1e-10)
+
+
+def test_a_state_that_cannot_follow_has_no_value_here():
+    game = tic_tac_toe()
+    solution = solve(game, game.play([0]))
+    with pytest.raises(ValueError, match="cannot follow"):
+        solution.value_of(game.play([1, 2]))
+
+
+def test_plain_python_finds_the_same(monkeypatch):
+    game = nim((1, 2))
+    compiled = solve(game)
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
+    plain = solve(game)
+    assert (plain.value == compiled.value).all()
+    assert plain.states == compiled.states
+    assert solve(ring_game()).value.tolist() == [0, 0]
+
+
+def test_a_solution_prints_as_one_line():
+    assert str(solve(tic_tac_toe())) == "tic_tac_toe: action 0, value +0 +0 (4,520 states)"
