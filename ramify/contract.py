@@ -72,8 +72,8 @@ RULES: dict[str, tuple[str, str, str]] = {
     "does-not-compile": (ERROR, "every rule compiles", "See the line named above."),
     "compiled-anew": (WARNING, "machine code can be kept on disk", "See above."),
     "diverges": (ERROR, "compiled code does what plain Python does",
-        "Mixed types are the usual reason: uint64 with int64 makes a float, small integers from "
-        "arrays wrap around. Convert with int(...), and use int64 for what is computed."),
+        "The usual reasons: a uint64 beside an int64, a product beyond 64 bits, small integers "
+        "from arrays, which NumPy wraps around. Convert with int(...), and compute in int64."),
     "random-action-support": (ERROR, "random_action draws legal actions, each now and then",
         "Draw from what legal lists; pass wise=True where some are left out on purpose."),
     "random-action-uniform": (WARNING, "random_action draws every legal action as often",

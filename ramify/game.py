@@ -221,6 +221,10 @@ class Game:
             number per edge instead of two, and an error says so where it turns out false.
         max_plies: a playout that reaches it is cut; counted by the field `ply` where there is one.
         key_fields: the fields that tell states apart (all by default).
+        symmetries: permutations under which the rules do not change, the identity first:
+            `actions[k, a]` is what action a becomes, `cells[k, i]` where cell i of each observation
+            plane goes. `board_symmetries` makes them for boards whose actions are cells.
+        geometry: how to draw the state: ("grid", rows, cols) or ("hex", rows, cols).
         show, show_action, read_action: `show(state) -> str`, `show_action(state, action) -> str`,
             `read_action(state, text) -> action`, for people.
     """
@@ -248,6 +252,8 @@ class Game:
         discount: float = 1.0,
         max_plies: int | None = None,
         key_fields: Sequence[str] | None = None,
+        symmetries: tuple[np.ndarray, np.ndarray] | None = None,
+        geometry: tuple[str, int, int] | None = None,
         show: Callable[..., str] | None = None,
         show_action: Callable[..., str] | None = None,
         read_action: Callable[..., int] | None = None,
@@ -268,6 +274,8 @@ class Game:
         self.discount = float(discount)
         self.max_plies = None if max_plies is None else _positive("max_plies", max_plies)
         self.key_fields = tuple(self.dtype.names or ()) if key_fields is None else tuple(key_fields)
+        self.symmetries = None if symmetries is None else tuple(map(np.asarray, symmetries))
+        self.geometry = geometry
         self._record = np.dtype((np.record, self.dtype))  # states let users write state.field
         self._takes_data: dict[str, bool] = {}
         self._check()
@@ -292,6 +300,10 @@ class Game:
             raise BrokenGame(f"discount must be above 0 and at most 1; got {self.discount}")
         if self.zero_sum and self.num_players != 2:
             raise BrokenGame(f"zero_sum=True is for two players; this game has {self.num_players}")
+        if self.symmetries is not None:
+            _check_symmetries(self.symmetries, self.num_actions)
+        if self.geometry is not None and self.geometry[0] not in ("grid", "hex"):
+            raise BrokenGame(f'geometry is ("grid" or "hex", rows, cols); got {self.geometry}')
         unknown = set(self.key_fields) - set(self.dtype.names or ())
         if unknown:
             raise BrokenGame(f"key_fields names {sorted(unknown)}; fields are {self.dtype.names}")
@@ -622,6 +634,35 @@ def _checked_range(payoff_range: Any, num_players: int) -> np.ndarray | None:
     if not (table[:, 0] < table[:, 1]).all():
         raise BrokenGame(f"payoff_range must have low < high; got {payoff_range}")
     return table
+
+
+def _check_symmetries(symmetries: tuple[np.ndarray, ...], num_actions: int) -> None:
+    actions, cells = symmetries
+    if actions.shape[1:] != (num_actions,) or len(cells) != len(actions):
+        raise BrokenGame(
+            f"symmetries are two arrays, [k, {num_actions}] for actions and [k, cells] for cells; "
+            f"got {actions.shape} and {cells.shape}"
+        )
+    for table in (actions, cells):
+        if (np.sort(table, axis=1) != np.arange(table.shape[1])).any():
+            raise BrokenGame("every symmetry must be a permutation")
+
+
+def board_symmetries(rows: int, cols: int, num_extra: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """The symmetries of a board whose action `row * cols + col` is a cell, and what follows stays.
+
+    Turns and reflections: eight of a square board, four of another.
+
+    >>> [len(table) for table in board_symmetries(3, 3, num_extra=1)]
+    [8, 8]
+    """
+    board = np.arange(rows * cols).reshape(rows, cols)
+    turns = range(4) if rows == cols else (0, 2)
+    boards = [np.rot90(flip, turn) for turn in turns for flip in (board, board[:, ::-1])]
+    # What stands at place i of the turned board came from cell boards[i], so that is where it goes.
+    cells = np.array([np.argsort(turned.ravel()) for turned in boards])
+    extra = np.tile(rows * cols + np.arange(num_extra), (len(cells), 1))
+    return np.hstack([cells, extra]).astype(np.int64), cells
 
 
 def _positive(name: str, value: Any) -> int:

@@ -299,7 +299,8 @@ def _check_length(case: Case, after: Position) -> None:
         return
     counts = "ply" in (game.dtype.names or ())
     if after.ply >= game.max_plies:
-        severity = ERROR if counts or game.rules.heuristic is None else WARNING
+        # With a heuristic it may be meant: a playout is cut there, and valued.
+        severity = ERROR if game.rules.heuristic is None else WARNING
         text = f"the episode goes on at ply {after.ply}; max_plies is {game.max_plies}"
         case.found("max-plies", text, after, severity=severity)
     if counts and int(after.record["ply"]) != after.ply:

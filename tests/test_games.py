@@ -500,3 +500,48 @@ def test_2048_begins_with_two_tiles() -> None:
     state, _ = game.step(state, 8)
     assert game.to_play(state) == 0
     assert tiles_of(game, state)[:2] == [[4, 0, 0, 0], [2, 0, 0, 0]]
+
+
+# --- symmetries ----------------------------------------------------------------------------------
+
+SYMMETRIC = [
+    name for name in ramify.games.__all__ if getattr(ramify.games, name)().symmetries is not None
+]
+
+
+@pytest.mark.parametrize("name", SYMMETRIC)
+def test_rules_do_not_change_under_a_symmetry(name: str) -> None:
+    """Turned actions lead to turned observations, turned legal actions and the same rewards."""
+    game = getattr(ramify.games, name)()
+    action_tables, cell_tables = game.symmetries
+    assert (action_tables[0] == np.arange(game.num_actions)).all()
+    for k in range(1, len(action_tables)):
+        turn = action_tables[k]
+        rng = np.random.default_rng(k)
+        state, turned = game.start(), game.start()
+        if name == "othello":  # its start has two of the eight symmetries; the rules have all
+            turned = turned_othello(turned, cell_tables[k])
+        for _ in range(12):
+            legal = game.legal(state)
+            assert sorted(turn[legal]) == sorted(game.legal(turned))
+            action = int(rng.choice(legal))
+            state, reward = game.step(state, action)
+            turned, turned_reward = game.step(turned, int(turn[action]))
+            assert (reward == turned_reward).all()
+            assert game.to_play(state) == game.to_play(turned)
+            if game.is_over(state):
+                break
+            for player in range(game.num_players):
+                planes = game.observation(state, player)
+                flat = planes.reshape(len(planes), -1)
+                expected = np.zeros_like(flat)
+                expected[:, cell_tables[k]] = flat
+                assert (game.observation(turned, player) == expected.reshape(planes.shape)).all()
+
+
+def turned_othello(state: Any, cells: np.ndarray) -> Any:
+    turned = state.copy()
+    for field, words in (("stones", state["stones"]), ("moves", [state["moves"]])):
+        values = [sum(1 << int(cells[i]) for i in range(64) if int(w) >> i & 1) for w in words]
+        turned[field] = values if field == "stones" else values[0]
+    return turned

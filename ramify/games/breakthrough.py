@@ -143,7 +143,17 @@ def breakthrough(rows: int = 8, cols: int = 8) -> Game:
         payoff_range=(-1, 1),
         zero_sum=True,
         max_plies=1 + 2 * cols * sum(rows - 2 - row for row in range(filled)),
+        symmetries=mirror(rows, cols),
+        geometry=("grid", rows, cols),
         show=show,
         show_action=show_action,
         read_action=read_action,
     )
+
+
+def mirror(rows, cols):
+    """The identity and the reflection of the columns, for actions and for cells of observations."""
+    cells = np.arange(rows * cols).reshape(rows, cols)
+    moves = np.arange(3 * rows * cols).reshape(rows, cols, 3)
+    actions = np.array([moves.ravel(), moves[:, ::-1, ::-1].ravel()])
+    return actions, np.array([cells.ravel(), cells[:, ::-1].ravel()])

@@ -101,7 +101,16 @@ def connect_four(rows: int = 6, cols: int = 7) -> Game:
         payoff_range=(-1, 1),
         zero_sum=True,
         max_plies=rows * cols,
+        symmetries=mirror(rows, cols),
+        geometry=("grid", rows, cols),
         show=show,
         show_action=show_action,
         read_action=read_action,
     )
+
+
+def mirror(rows, cols):
+    """The identity and the reflection of the columns, for actions and for cells of observations."""
+    columns = np.arange(cols)
+    cells = np.arange(rows * cols).reshape(rows, cols)
+    return np.array([columns, columns[::-1]]), np.array([cells.ravel(), cells[:, ::-1].ravel()])

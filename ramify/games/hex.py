@@ -175,7 +175,16 @@ def hex(size: int = 11) -> Game:
         zero_sum=True,
         max_plies=cells,
         key_fields=("board", "to_play"),
+        symmetries=half_turn(size),
+        geometry=("hex", size, size),
         show=show,
         show_action=show_action,
         read_action=read_action,
     )
+
+
+def half_turn(size):
+    """The identity and the half turn, which maps each player's sides onto themselves."""
+    cells = np.arange(size * size)
+    both = np.array([cells, cells[::-1]])
+    return both, both

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ramify.game import OVER, Game, random_below
+from ramify.game import OVER, Game, board_symmetries, random_below
 
 STONES = ".XOAB"
 WORD = 63  # the cells of a line that fit into one int64; its sign bit stays unused
@@ -151,6 +151,8 @@ def n_in_a_row(rows: int = 15, cols: int = 15, length: int = 5, num_players: int
         zero_sum=num_players == 2,
         max_plies=cells,
         key_fields=("board", "to_play"),
+        symmetries=board_symmetries(rows, cols),
+        geometry=("grid", rows, cols),
         show=show,
         show_action=show_action,
         read_action=read_action,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ramify.bits import nth_bit, popcount
-from ramify.game import OVER, Game, random_below
+from ramify.game import OVER, Game, board_symmetries, random_below
 
 # Boards are sets of cells in one uint64. A uint64 next to a signed number becomes a float when
 # compiled, so every number that meets one is a uint64 too.
@@ -142,6 +142,8 @@ def othello(size: int = 8) -> Game:
         zero_sum=True,
         max_plies=2 * (cells - 4),  # a pass is followed by a stone
         key_fields=("stones", "to_play"),
+        symmetries=board_symmetries(size, size, num_extra=1),
+        geometry=("grid", size, size),
         show=show,
         show_action=show_action,
         read_action=read_action,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ramify.game import OVER, Game
+from ramify.game import OVER, Game, board_symmetries
 
 # A set of cells is a number with bit `3 * row + col` for each of them; row 0 is the top one.
 LINES = (
@@ -35,6 +35,8 @@ def tic_tac_toe() -> Game:
         payoff_range=(-1, 1),
         zero_sum=True,
         max_plies=9,
+        symmetries=board_symmetries(3, 3),
+        geometry=("grid", 3, 3),
         show=show,
         show_action=show_action,
         read_action=read_action,
