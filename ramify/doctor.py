@@ -41,6 +41,7 @@ from ramify.walk import (
     digest_of,
     look_at_episodes,
     look_at_pickle,
+    rule_of,
     start_of,
     walk_at_random,
     walk_breadth_first,
@@ -344,7 +345,7 @@ def _look_at_search(
     try:
         solution = solve_within(case.game, start.record, max_states, debug=True)
     except BrokenGame as error:
-        case.found("raises", str(error))
+        _note_broken(case, error, start)
         return None
     except RamifyError:  # values that do not settle
         return None
@@ -355,8 +356,15 @@ def _look_at_search(
         try:
             _check_search(case, solution, position, num_simulations, seed)
         except BrokenGame as error:
-            case.found("raises", str(error), position)
+            _note_broken(case, error, position)
     return solution
+
+
+def _note_broken(case: Case, error: BrokenGame, position: Position) -> None:
+    """A finding from what a search or solver met in a state that no walk came to."""
+    cause = error.__cause__
+    rule = rule_of(cause, "step") if isinstance(cause, Exception) else "raises"
+    case.found(rule, str(error).replace("; ramify.check(game) says more", ""), position)
 
 
 def _check_search(

@@ -196,7 +196,8 @@ def enter(
 def fold(frame: Any, values: np.ndarray, entry: int, probability: float) -> None:
     """Let the value of the current choice into that of its state; NONE stands for an end.
 
-    A player takes the best choice and of equals the first, as `best_reply`; chance takes the mean.
+    A player takes the best choice, the first of equals, as `best_reply` [Eq. 8]; chance takes the
+    mean [Eq. 7].
     """
     mover = max(np.int64(frame.player), np.int64(0))
     after = values[entry, mover] if entry != NONE else 0.0

@@ -92,7 +92,7 @@ class Case:
         try:
             yield
         except Exception as error:
-            rule = _rule_of(error, name)
+            rule = rule_of(error, name)
             self.found(rule, f"{name} raised {type(error).__name__}: {error}", where, *more)
             raise Stop from error
 
@@ -101,7 +101,7 @@ class Stop(Exception):
     """What was being looked at is broken, and was noted."""
 
 
-def _rule_of(error: Exception, name: str) -> str:
+def rule_of(error: Exception, name: str) -> str:
     if name in ("show", "show_action", "read_action"):
         return "show-fails"
     if name == "observe" and isinstance(error, (IndexError, ValueError)):
@@ -328,7 +328,7 @@ def _check_key(case: Case, position: Position, listed: list[int], weights: list[
         return  # a key tells everything
     key = game.key(position.record)
     pairs = sorted(zip(listed, weights or [0.0] * len(listed), strict=True))
-    _same(case, key, (int(position.record["to_play"]), pairs), position, "to_play and choices")
+    _same(case, key, (int(position.record["to_play"]), pairs), position, "who may do what here")
     if position.parent is not None:
         assert position.reward is not None
         before = (game.key(position.parent.record), position.action)
@@ -338,7 +338,7 @@ def _check_key(case: Case, position: Position, listed: list[int], weights: list[
 def _same(case: Case, key: Any, behaviour: Any, position: Position, what: str) -> None:
     known, other = case.behaviour.setdefault(key, (behaviour, position))
     if known != behaviour:
-        text = f"{what} is not as after the actions {shortened(other.actions)}, where all key "
+        text = f"{what} is not as after the actions {shortened(other.actions)}, though the key "
         case.found("key-fields", f"{text}fields {case.game.key_fields} are equal", position)
 
 

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from ramify.game import OVER, Game, make_rng, random_below, random_bits
+from ramify.game import OVER, Game, board_symmetries, make_rng, random_below, random_bits
 
 EMPTY, BORDER = 0, 3  # of a point; the stones of a player are player + 1
 COLUMNS = "ABCDEFGHJKLMNOPQRST"  # no I, as everywhere in go
@@ -234,7 +234,7 @@ def go(size: int = 9, komi: float = 7.5) -> Game:
 
     def observe(state, player, planes):
         for cell in range(cells):
-            row, col = size - 1 - cell // size, cell % size
+            row, col = cell // size, cell % size
             planes[0, row, col] = state.board[cell] == player + 1
             planes[1, row, col] = state.board[cell] == 2 - player
             planes[2, row, col] = cell == state.ko
@@ -276,6 +276,8 @@ def go(size: int = 9, komi: float = 7.5) -> Game:
         zero_sum=True,
         max_plies=max_plies,
         key_fields=("board", "to_play", "passes", "ply", "ko", "past"),
+        symmetries=board_symmetries(size, size, num_extra=1),
+        geometry=("grid", size, size),
         show=show,
         show_action=show_action,
         read_action=read_action,
