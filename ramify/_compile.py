@@ -160,12 +160,18 @@ def _dispatcher(
         kernel = module.startswith("ramify.") and not module.startswith("ramify.games.")
         # Divisions by zero in a game raise, as in plain Python; kernels do not divide by zero.
         model = "numpy" if kernel else "python"
+        if entry is not None:
+            # Machine code calls by name, and Numba numbers names anew in every process: what two
+            # processes stored would call into each other. So names tell the entry, too.
+            inner.__qualname__ = f"{inner.__name__}_{entry.name}"
         options: dict[str, Any] = {"error_model": model, "boundscheck": debug, "nogil": True}
         if inner.__code__ is function.__code__:
             if entry is not None:
                 # Numba keeps machine code beside a function's file; it reads nothing else of it.
                 code = inner.__code__.replace(co_filename=str(entry / "entry.json"))
+                name = inner.__qualname__
                 inner = types.FunctionType(code, inner.__globals__, inner.__name__)
+                inner.__qualname__ = name
             return numba.njit(**options, cache=entry is not None)(inner)
         # Counting references to arrays took half the time of a search (atomic instructions in every
         # call); nothing in a kernel owns an array, and in rules only those that make one do. A call
@@ -274,6 +280,7 @@ class _Translator:
         self.alive: list[Any] = []  # ids in `done` stay valid while what they name is alive
 
     def translate(self, value: Any, code: types.CodeType | None = None) -> Any:
+        value = getattr(value, "py_func", value)  # a function its author has decorated already
         if isinstance(value, types.FunctionType):
             if not _is_own_module(sys.modules.get(_module_name(value), _HERE)):
                 return value

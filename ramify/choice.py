@@ -184,7 +184,8 @@ class SearchResult:
 
         At a chance root it is one over outcomes.
         """
-        policy = np.zeros(max(self.game.num_actions, self.game.max_outcomes))
+        largest = max(self.edges["action"], default=-1)
+        policy = np.zeros(max(self.game.num_actions, largest + 1))
         if temperature == 0 and self.action is not None:
             policy[self.action] = 1.0
         elif len(self.edges):

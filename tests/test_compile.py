@@ -147,6 +147,22 @@ def test_racing_processes_both_get_the_answer(folder):
     assert len(entries(folder)) == 1
 
 
+def test_what_two_processes_compiled_can_be_loaded_into_a_third(folder):
+    # Large functions are called by name, not inlined; the names must not clash.
+    code = (
+        "import sys, ramify\n"
+        "for size in map(int, sys.argv[1:]):\n"
+        "    game = ramify.games.go(size)\n"
+        "    result = ramify.search(game, game.start(), num_simulations=300, seed=1)\n"
+        "    print(result.edges['visits'].tolist())\n"
+    )
+    (folder / "main.py").write_text(code)
+    first = run_python(folder, "main.py", "3")
+    second = run_python(folder, "main.py", "4")
+    assert run_python(folder, "main.py", "3", "4") == first + second
+    assert run_python(folder, "main.py", "4", "3") == second + first
+
+
 def test_only_the_newest_entries_are_kept(tmp_path, monkeypatch):
     monkeypatch.setenv("RAMIFY_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(_compile, "MAX_ENTRIES", 3)

@@ -375,10 +375,11 @@ def test_planes_show_stones_ko_pass_and_colour() -> None:
     game = go(4)
     state, _ = played(game, "C3", placed(game, 0, *KO))
     black, white = game.observation(state, 0), game.observation(state, 1)
-    assert (black[0] == [[0, 1, 0, 0], [1, 0, 1, 0], [0, 1, 0, 0], [0, 0, 0, 0]]).all()
-    assert (black[1] == [[0, 0, 1, 0], [0, 0, 0, 1], [0, 0, 1, 0], [0, 0, 0, 0]]).all()
+    # Rows as in actions, the first at the bottom of the shown board.
+    assert (black[0] == [[0, 0, 0, 0], [0, 1, 0, 0], [1, 0, 1, 0], [0, 1, 0, 0]]).all()
+    assert (black[1] == [[0, 0, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1], [0, 0, 1, 0]]).all()
     assert (black[:2] == white[1::-1]).all()
-    assert np.argwhere(white[2]).tolist() == [[1, 1]]
+    assert np.argwhere(white[2]).tolist() == [[2, 1]]
     assert not white[3].any()
     assert white[4].all()
     assert not black[4].any()

@@ -445,6 +445,7 @@ def test_a_chance_root_is_valued_and_has_nothing_to_decide():
     assert result.value[0] == pytest.approx(0.5, abs=1e-12)
     assert result.edges["prior"].tolist() == [0.5, 0.5]
     assert "chance to play" in str(result)
+    assert result.policy().sum() == pytest.approx(1.0)
 
 
 def test_there_may_be_more_outcomes_than_actions():
