@@ -1,7 +1,7 @@
 """Search a connect-four position whose exact answer is known, and say whether it was found.
 
-The position after columns 1 4 5 1 6 7 3 2 5 has one winning action, column 5; every other one loses
-(so a perfect solver scores them). Small budgets may be misled, the large one is not.
+The position after columns 6 3 7 7 7 7 3 3 1 5 has one winning action, column 5; every other one loses
+(so a perfect solver scores them). Small budgets are misled, the large one is not.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemaining
 
 import ramify
 
-ACTIONS = [0, 3, 4, 0, 5, 6, 2, 1, 4]
+ACTIONS = [5, 2, 6, 6, 6, 6, 2, 2, 0, 4]
 WINNING = 4
 
 
@@ -20,7 +20,7 @@ def main() -> None:
     game = ramify.games.connect_four()
     state = game.play(ACTIONS)
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[speed]}"))
-    for budget in (10_000, 100_000, 3_000_000):
+    for budget in (1_000, 10_000, 2_000_000):
         with Progress(*columns, TimeRemainingColumn(), console=console) as bar:
             task = bar.add_task(f"{budget:>9,} simulations", total=budget, speed="compiling")
 
