@@ -1,6 +1,6 @@
 """Search a connect-four position whose exact answer is known, and say whether it was found.
 
-The position after columns 6 3 7 7 7 7 3 3 1 5 has one winning action, column 5; every other one loses
+The position after columns 6 3 7 7 7 7 3 3 1 5 has one winning action, column 5; all others lose
 (so a perfect solver scores them). Small budgets are misled, the large one is not.
 """
 

@@ -81,7 +81,7 @@ RULES: dict[str, tuple[str, str, str]] = {
     "playout-agrees": (ERROR, "playout pays on average what step-by-step play pays",
         "Pay the same players, discount as steps would; pass wise=True where it plays better."),
     "search-against-exact": (WARNING, "a search finds what exact values say is best",
-        "Look at heuristic, playout and random_action: they may steer the search away from it. If those "
+        "Look at heuristic, playout and random_action: they may lead the search astray. If those "
         "are ok, random playouts mislead here, and a larger budget or smaller c is needed."),
 }  # fmt: skip
 
