@@ -327,6 +327,8 @@ def test_ctrl_c_prints_what_was_found_so_far():
         stdout=subprocess.PIPE,
         stderr=child_end,  # a terminal, so a progress line says when the search is under way
         env=os.environ | {"TERM": "xterm", "COLUMNS": "100"},
+        # A test run that was started in the background hands down that the signal is ignored.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     os.close(child_end)
     seen = b""
