@@ -148,7 +148,7 @@ def growth() -> dict[str, Any]:
         }
     million = 1_000_000
     table["1,000,000"] |= compare(
-        ramify_search(game, million), spiel_search("connect_four", million, False), million, turns=1
+        ramify_search(game, million), spiel_search("connect_four", million, False), million, turns=3
     )
     return table
 
