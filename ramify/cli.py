@@ -256,7 +256,7 @@ def bench(game: str | None = None, /, *, budget: Budget = NO_BUDGET, json: Flag 
         return
     rows = [
         ["game", "compile s", "machine code", "simulations/s", "bytes/edge", "depth", "playouts/s",
-         "legal ns", "step ns", "random_action ns", "copy ns"]
+         "steps/s", "legal ns", "step ns", "random_action ns", "copy ns"]
     ]  # fmt: skip
     for row in figures:
         shortcut = row["random_action_ns"]
@@ -264,6 +264,7 @@ def bench(game: str | None = None, /, *, budget: Budget = NO_BUDGET, json: Flag 
             row["game"], f"{row['compile_seconds']:.2f}", row["machine_code"],
             f"{row['simulations_per_second']:,.0f}", f"{row['bytes_per_edge']:.1f}",
             f"{row['mean_depth']:.1f}", f"{row['playouts_per_second']:,.0f}",
+            f"{row['playouts_per_second'] * row['plies_per_playout']:,.0f}",
             f"{row['legal_ns']:.1f}", f"{row['step_ns']:.1f}",
             "-" if shortcut is None else f"{shortcut:.1f}", f"{row['copy_ns']:.1f}",
         ])  # fmt: skip

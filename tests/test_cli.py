@@ -611,8 +611,8 @@ def test_bench_without_a_game_measures_the_built_in_ones(run, monkeypatch):
     monkeypatch.setattr(ramify.games, "__all__", ["connect_four"])
     header, row = run("bench", "--seconds", "0.05").splitlines()
     assert re.sub(" +", " ", header) == (
-        "game compile s machine code simulations/s bytes/edge depth playouts/s legal ns step ns "
-        "random_action ns copy ns"
+        "game compile s machine code simulations/s bytes/edge depth playouts/s steps/s legal ns "
+        "step ns random_action ns copy ns"
     )
     assert row.startswith("connect_four ")
 

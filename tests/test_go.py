@@ -443,7 +443,7 @@ def test_episodes_are_as_openspiel_plays_them(size: int, num_episodes: int) -> N
 
 
 @pytest.mark.peer
-@pytest.mark.parametrize(("size", "depth"), [(2, 8), (3, 5), (9, 3)])
+@pytest.mark.parametrize(("size", "depth"), [(2, 8), (3, 5), (6, 4), (9, 3)])
 def test_sequences_are_as_many_as_in_openspiel(size: int, depth: int) -> None:
     def count(state: Any, depth: int) -> int:
         legal = state.legal_actions()
