@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from ramify.errors import BrokenGame, IllegalAction, IncompletePath, RamifyError
+from ramify.errors import BrokenGame, IllegalAction, RamifyError
 from ramify.game import (
     CHANCE,
     OVER,
@@ -40,7 +40,6 @@ __all__ = [
     "Finding",
     "Game",
     "IllegalAction",
-    "IncompletePath",
     "Node",
     "Progress",
     "RamifyError",

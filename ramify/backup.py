@@ -29,18 +29,15 @@ def step_return(reward: float, discount: float, after: float) -> float:
     return reward + discount * after
 
 
-def expected_value(probabilities: Any, values: Any) -> float:
-    """The value of a chance node all of whose outcomes were seen, for one player.
+def add_outcome(total: float, probability: float, value: float) -> float:
+    """One more outcome in the value of a chance node, for one player.
 
         V(s) = Σ p(o) · V(o)                                                           [Eq. 7]
 
-    >>> expected_value([0.2, 0.3, 0.5], [1.0, 0.0, 0.5])
-    0.45
+    >>> add_outcome(total=0.25, probability=0.5, value=0.5)
+    0.5
     """
-    total = 0.0
-    for probability, value in zip(probabilities, values, strict=True):
-        total += probability * value
-    return total
+    return total + probability * value
 
 
 def best_reply(values: np.ndarray, player: int) -> int:
@@ -118,7 +115,8 @@ def weigh_outcomes(edges: np.ndarray, node: int, reward: np.ndarray, discount: f
     for j in range(NUM_VALUES):
         value = 0.0
         for edge in range(first, first + num_edges):
-            value += float(edges[edge].prior) * (edges[edge].value_sum[j] / edges[edge].visits)
+            mean = edges[edge].value_sum[j] / edges[edge].visits
+            value = add_outcome(value, float(edges[edge].prior), mean)
         record.value_sum[j] = record.visits * step_return(reward[j], discount, value)
 
 

@@ -13,7 +13,3 @@ class IllegalAction(RamifyError):
 
 class BrokenGame(RamifyError):
     """A game or an evaluator that does not keep its contract, or that does not compile."""
-
-
-class IncompletePath(RamifyError):
-    """A path that was to reach the end of the episode and does not."""

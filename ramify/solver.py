@@ -22,7 +22,7 @@ import numpy as np
 
 from ramify import evaluators
 from ramify._compile import UNBOUND, Kernel, bind, compile_kernel
-from ramify.backup import best_reply, step_return
+from ramify.backup import add_outcome, best_reply, step_return
 from ramify.errors import BrokenGame, RamifyError
 from ramify.evaluators import (
     BAD_ACTION,
@@ -208,7 +208,7 @@ def fold(frame: Any, values: np.ndarray, entry: int, probability: float) -> None
             after = values[entry, player] if entry != NONE else 0.0
             value = step_return(frame.reward[player], DISCOUNT, after)
             if is_chance:
-                frame.best[player] += probability * value
+                frame.best[player] = add_outcome(frame.best[player], probability, value)
             else:
                 frame.best[player] = value
     frame.next += 1

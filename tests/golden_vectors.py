@@ -24,6 +24,13 @@ def compute(id: str, input: Input) -> Answer:
     raise LookupError(f"nothing in ramify answers {id} yet")
 
 
+def _expected(probabilities: Any, values: Any) -> float:
+    total = 0.0
+    for probability, value in zip(probabilities, values, strict=True):
+        total = backup.add_outcome(total, probability, value)
+    return total
+
+
 def _numbers(value: Any) -> Any:
     """JSON as numbers: infinities come as text."""
     if isinstance(value, dict):
@@ -168,7 +175,7 @@ def _solved(node: Input) -> tuple[list[float], int | None]:
     values = [_solved(child)[0] for child in node["children"]]
     if "chance" in node:
         columns = zip(*values, strict=True)
-        return [backup.expected_value(node["chance"], column) for column in columns], None
+        return [_expected(node["chance"], column) for column in columns], None
     action = backup.best_reply(np.array(values, float), node["player"])
     return values[action], action
 
@@ -188,8 +195,8 @@ def _sample_average(given: Input) -> Answer:
     means = [0.0 if mean is None else mean for mean in means]
     shares = [n / sum(visits) for n in visits] if sum(visits) else None
     return {
-        "visit_weighted": None if shares is None else backup.expected_value(shares, means),
-        "probability_weighted": backup.expected_value(given["outcome_probs"], means),
+        "visit_weighted": None if shares is None else _expected(shares, means),
+        "probability_weighted": _expected(given["outcome_probs"], means),
     }
 
 
