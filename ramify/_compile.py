@@ -19,7 +19,6 @@ import re
 import shutil
 import sys
 import tempfile
-import time
 import types
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -53,10 +52,9 @@ class NotFingerprintable(Exception):
 
 @dataclass(frozen=True)
 class Kernel:
-    """A compiled function, and what it took to get it."""
+    """A compiled function, and where it came from."""
 
     call: Callable[..., Any]
-    seconds: float  # spent on compiling or loading
     cached: bool  # whether the machine code came from the disk
     interpreted: bool = False  # NUMBA_DISABLE_JIT=1: plain Python
 
@@ -81,10 +79,9 @@ def compile_kernel(
         label: what the cache calls the entry.
         debug: build with bounds checks.
     """
-    began = time.perf_counter()
     if interpreted():
         plain = bind(function, bindings)
-        return Kernel(plain, time.perf_counter() - began, cached=False, interpreted=True)
+        return Kernel(plain, cached=False, interpreted=True)
     import numba
 
     signature = tuple(numba.typeof(argument) for argument in arguments)
@@ -102,7 +99,7 @@ def compile_kernel(
     cached = bool(dispatcher.stats.cache_hits)
     if entry is not None and not cached:
         _drop_oldest()
-    return Kernel(dispatcher, time.perf_counter() - began, cached)
+    return Kernel(dispatcher, cached)
 
 
 def _compiled(

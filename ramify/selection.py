@@ -134,9 +134,6 @@ class Rule:
     parameters: tuple[float, ...]
     scale: str = "unit"
 
-    def __str__(self) -> str:
-        return f"{self.name}({', '.join(f'{number:g}' for number in self.parameters)})"
-
 
 def ucb1(c: float = math.sqrt(2)) -> Rule:
     """UCB1 [Eq. 1, 2]: edges never taken first, then mean value plus a bonus."""
