@@ -375,6 +375,8 @@ class _FingerprintWriter:
                 for name, member in _members(value, code):
                     self.text(name)
                     self.write(member, code)
+        elif hasattr(value, "ramify_primitive"):
+            self.text("primitive", value.ramify_primitive)
         elif isinstance(value, enum.EnumMeta):
             self.text("enum", value, list(value.__members__.items()))
         elif isinstance(value, (type, types.BuiltinFunctionType, np.ufunc)) or _is_known(value):

@@ -2,20 +2,42 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ramify._compile import UNBOUND
+from ramify.evaluators import note, was_played
 from ramify.game import CHANCE
-from ramify.tree import NUM_VALUES, component
+from ramify.proofs import mark_end, prove, read_exact
+from ramify.tree import (
+    DISCOUNT,
+    HAS_AMAF,
+    HAS_CHANCE,
+    HAS_PROOFS,
+    KEEPS_SQUARES,
+    NONE,
+    NUM_VALUES,
+    SHARES_NODES,
+    component,
+    is_exact,
+    worth_to,
+)  # fmt: skip
 
 # Bound when a search is composed.
+gather = UNBOUND  # how a node's value follows from its edges
 NUM_PLAYERS = UNBOUND
-DISCOUNT = UNBOUND
-HAS_CHANCE = UNBOUND
 SEES_RANGE = UNBOUND  # the game states no payoff_range, so the tree keeps the one it has seen
+GATHERS = UNBOUND  # values of nodes are computed from their edges, not added up
+KNOWS_OUTCOMES = UNBOUND  # chance nodes have an edge for every outcome, with its probability
+
+NO_EDGE = np.int64(0)
+
+# Where a simulation ended.
+LEAF, AT_END, KNOWN, REPEATED = 0, 1, 2, 3
 
 
 def step_return(reward: float, discount: float, after: float) -> float:
@@ -53,48 +75,270 @@ def best_reply(values: np.ndarray, player: int) -> int:
     return best
 
 
+def soft_weight(value: float, best: float, temperature: float) -> float:
+    """The weight of an edge in a soft maximum: exp((Q - max Q) / T) [Eq. 25].
+
+        V(s) = Σ w(a) Q(s,a) / Σ w(a)
+
+    >>> soft_weight(value=0.5, best=0.5, temperature=0.1)
+    1.0
+    """
+    return math.exp((value - best) / temperature)
+
+
 @dataclass(frozen=True)
 class Backup:
-    """How a result enters the statistics of the edges on its path."""
+    """How the value of a node follows from what was seen below it."""
 
     name: str
+    gather: Callable[..., bool]
+    parameter: float = 0.0
 
 
 def mean() -> Backup:
-    """Every edge keeps the mean of the returns seen through it."""
-    return Backup("mean")
+    """Every node is worth the mean of the returns seen there."""
+    return Backup("mean", gather_nothing)
+
+
+def maximum(min_visits: int = 1) -> Backup:
+    """A node is worth what its mover's best edge is worth, of those with `min_visits`.
+
+    Before there is one, it is worth the mean.
+    """
+    if min_visits < 1:
+        raise ValueError(f"min_visits must be at least 1; got {min_visits}")
+    return Backup("maximum", gather_best, float(min_visits))
+
+
+def soft_maximum(temperature: float) -> Backup:
+    """A node is worth the mean over its edges, each weighed by exp(Q / temperature) [Eq. 25].
+
+    Q is that of the mover, in units of the game's payoffs.
+    """
+    if not (math.isfinite(temperature) and temperature > 0):
+        raise ValueError(f"temperature must be above 0; got {temperature}")
+    return Backup("soft_maximum", gather_softly, temperature)
+
+
+# --- kernels: a node's value from its edges ------------------------------------------------------
+
+
+def edge_part(tree: Any, edges: np.ndarray, edge: int, j: int) -> float:
+    """One kept component of Q(s,a)."""
+    record = edges[edge]
+    if SHARES_NODES:
+        node = edges[np.int64(record.node)]
+        after = node.value_sum[j] / node.node_visits
+        if record.cycles > 0:
+            after += record.cycles / record.visits * (tree.repetition[j] - after)
+        return step_return(record.reward[j], DISCOUNT, after)
+    return record.value_sum[j] / record.visits
+
+
+def read_edge(tree: Any, edges: np.ndarray, edge: int, values: np.ndarray) -> None:
+    """Q(s,a), in the components that are kept."""
+    for j in range(NUM_VALUES):
+        values[j] = edge_part(tree, edges, edge, np.int64(j))
+
+
+def gather_nothing(
+    tree: Any, edges: np.ndarray, node: int, player: int, parameter: float, returns: np.ndarray,
+    values: np.ndarray,
+) -> bool:  # fmt: skip
+    """Write V(s) to `returns`; False where it is no function of the edges alone."""
+    return False
+
+
+def gather_best(
+    tree: Any, edges: np.ndarray, node: int, player: int, parameter: float, returns: np.ndarray,
+    values: np.ndarray,
+) -> bool:  # fmt: skip
+    """The best edge's value."""
+    first, num_edges = np.int64(edges[node].first), np.int64(edges[node].num_edges)
+    best_value = -math.inf
+    for edge in range(first, first + num_edges):
+        if edges[edge].visits >= parameter:
+            read_edge(tree, edges, np.int64(edge), values)
+            value = worth_to(tree, values, player)
+            if value > best_value:
+                best_value = value
+                for j in range(NUM_VALUES):
+                    returns[j] = values[j]
+    return best_value > -math.inf
+
+
+def gather_softly(
+    tree: Any, edges: np.ndarray, node: int, player: int, parameter: float, returns: np.ndarray,
+    values: np.ndarray,
+) -> bool:  # fmt: skip
+    """The mean over the edges, the better ones weighed more."""
+    first, num_edges = np.int64(edges[node].first), np.int64(edges[node].num_edges)
+    best = -math.inf
+    for edge in range(first, first + num_edges):
+        if edges[edge].visits > 0:
+            read_edge(tree, edges, np.int64(edge), values)
+            best = max(best, worth_to(tree, values, player))
+    if best == -math.inf:
+        return False
+    total = 0.0
+    for j in range(NUM_VALUES):
+        returns[j] = 0.0
+    for edge in range(first, first + num_edges):
+        if edges[edge].visits > 0:
+            read_edge(tree, edges, np.int64(edge), values)
+            weight = soft_weight(worth_to(tree, values, player), best, parameter)
+            total += weight
+            for j in range(NUM_VALUES):
+                returns[j] += weight * values[j]
+    for j in range(NUM_VALUES):
+        returns[j] /= total
+    return True
+
+
+def expect(tree: Any, edges: np.ndarray, node: int, values: np.ndarray) -> bool:
+    """The expected value of a chance node, once all its outcomes were seen."""
+    first, num_edges = np.int64(edges[node].first), np.int64(edges[node].num_edges)
+    for edge in range(first, first + num_edges):
+        if edges[edge].visits == 0:
+            return False
+    for j in range(NUM_VALUES):
+        value = 0.0
+        for edge in range(first, first + num_edges):
+            part = edge_part(tree, edges, np.int64(edge), np.int64(j))
+            value = add_outcome(value, float(edges[edge].prior), part)
+        values[j] = value
+    return True
+
+
+# --- kernels: along the path ---------------------------------------------------------------------
 
 
 def back_up(
-    tree: Any, edges: np.ndarray, path: np.ndarray, depth: int, returns: np.ndarray,
-    root_squares: np.ndarray,
-) -> None:  # fmt: skip
+    tree: Any, edges: np.ndarray, path: np.ndarray, work: Any, root_squares: np.ndarray
+) -> None:
     """Add one simulation to every edge of its path, from the leaf up."""
+    if SHARES_NODES:
+        back_up_shared(tree, edges, path, work, root_squares)
+        return
+    returns, depth = work.returns, np.int64(work.depth)
+    begin_sample(work)
+    news = HAS_PROOFS and has_ended(edges, path, work)
     for i in range(depth - 1, -1, -1):
         edge = np.int64(path[i].edge)
+        below = np.int64(path[i + 1].player) if i + 1 < depth else np.int64(CHANCE)
+        is_set = False
+        if i + 1 < depth:
+            if HAS_PROOFS and news:
+                news = prove(tree, edges, edge, below)
+            is_set = settle(tree, edges, edge, below, work)
+        elif HAS_PROOFS:
+            is_set = is_exact(edges, edge)
         for j in range(NUM_VALUES):
             returns[j] = step_return(path[i].reward[j], DISCOUNT, returns[j])
+        step_sample(path, i, work)
         if SEES_RANGE:
             widen_range(tree, returns)
-        add_return(edges, edge, returns)
-        if HAS_CHANCE and i + 1 < depth and path[i + 1].player == CHANCE:
-            weigh_outcomes(edges, edge, path[i].reward, DISCOUNT)
+        count_visit(edges, edge, returns, is_set)
+        if HAS_CHANCE and KNOWS_OUTCOMES and i + 1 < depth and below == CHANCE and not is_set:
+            if expect(tree, edges, edge, work.values):
+                for j in range(NUM_VALUES):
+                    value = step_return(path[i].reward[j], DISCOUNT, work.values[j])
+                    edges[edge].value_sum[j] = edges[edge].visits * value
+        note_return(tree, edges, path, i, np.int64(path[i - 1].edge) if i > 0 else NO_EDGE, work)
+    root_player = np.int64(path[0].player) if depth > 0 else np.int64(CHANCE)
+    note_square(edges, path, work, root_squares)
+    is_set = False
     if depth > 0:
-        row = path[0].edge - edges[0].first
-        for j in range(NUM_VALUES):
-            root_squares[row, j] += returns[j] * returns[j]
-    add_return(edges, np.int64(0), returns)
-    if HAS_CHANCE and depth > 0 and path[0].player == CHANCE:
-        returns[:] = 0.0  # nothing is paid on the way to the root
-        weigh_outcomes(edges, np.int64(0), returns, 1.0)
+        if HAS_PROOFS and news:
+            prove(tree, edges, np.int64(0), root_player)
+        is_set = settle(tree, edges, np.int64(0), root_player, work)
+    count_visit(edges, np.int64(0), returns, is_set)
+    if HAS_CHANCE and KNOWS_OUTCOMES and depth > 0 and root_player == CHANCE and not is_set:
+        if expect(tree, edges, np.int64(0), work.values):
+            for j in range(NUM_VALUES):
+                edges[0].value_sum[j] = edges[0].visits * work.values[j]
 
 
-def add_return(edges: np.ndarray, edge: int, returns: np.ndarray) -> None:
-    """Count one visit of an edge."""
+def has_ended(edges: np.ndarray, path: np.ndarray, work: Any) -> bool:
+    """Whether the simulation found an end of the episode that was not known."""
+    if work.ending != AT_END or work.depth == 0:
+        return False
+    edge = np.int64(path[work.depth - 1].edge)
+    if edges[edge].visits > 0:
+        return False
+    mark_end(edges, edge, path[work.depth - 1].reward)
+    return True
+
+
+def settle(tree: Any, edges: np.ndarray, node: int, player: int, work: Any) -> bool:
+    """Write to `returns` what a node is worth by proof or by its edges; False for the mean."""
+    if HAS_PROOFS and is_exact(edges, node):
+        read_exact(edges, node, work.returns)
+        return True
+    if GATHERS and player != CHANCE:
+        return gather(tree, edges, node, player, work.backup_parameter, work.returns, work.values)
+    return False
+
+
+def count_visit(edges: np.ndarray, edge: int, returns: np.ndarray, is_set: bool) -> None:
+    """Count one visit of an edge; its value is the one given, or the mean with it."""
     record = edges[edge]
     record.visits += 1
-    for j in range(NUM_VALUES):
-        record.value_sum[j] += returns[j]
+    if (HAS_PROOFS or GATHERS) and is_set:
+        for j in range(NUM_VALUES):
+            record.value_sum[j] = record.visits * returns[j]
+    else:
+        for j in range(NUM_VALUES):
+            record.value_sum[j] += returns[j]
+
+
+def begin_sample(work: Any) -> None:
+    """Keep apart what this simulation returned, where nodes are worth something else."""
+    if GATHERS or SHARES_NODES:
+        for j in range(NUM_VALUES):
+            work.sample[j] = work.returns[j]
+
+
+def step_sample(path: np.ndarray, i: int, work: Any) -> None:
+    if GATHERS or SHARES_NODES:
+        for j in range(NUM_VALUES):
+            work.sample[j] = step_return(path[i].reward[j], DISCOUNT, work.sample[j])
+
+
+def sampled(tree: Any, work: Any, player: int) -> float:
+    """What this simulation returned to a player from the edge on that is being counted."""
+    if GATHERS or SHARES_NODES:
+        return worth_to(tree, work.sample, player)
+    return worth_to(tree, work.returns, player)
+
+
+def note_return(
+    tree: Any, edges: np.ndarray, path: np.ndarray, i: int, node: int, work: Any
+) -> None:
+    """What a return from `node` on, by edge i of the path, adds to squares and to AMAF counts."""
+    player = np.int64(path[i].player)
+    if player == CHANCE:
+        return
+    if KEEPS_SQUARES:
+        value = sampled(tree, work, player)
+        edges[np.int64(path[i].edge)].square_sum += value * value
+    if HAS_AMAF:
+        value = sampled(tree, work, player)
+        note(work.played, player, np.int64(edges[np.int64(path[i].edge)].action))
+        first, num_edges = np.int64(edges[node].first), np.int64(edges[node].num_edges)
+        for edge in range(first, first + num_edges):
+            if was_played(work.played, player, np.int64(edges[edge].action)):
+                edges[edge].amaf_visits += 1
+                edges[edge].amaf_sum += value
+
+
+def note_square(edges: np.ndarray, path: np.ndarray, work: Any, root_squares: np.ndarray) -> None:
+    """Squared returns of the root's edges, for confidence bounds."""
+    if work.depth > 0:
+        row = np.int64(path[0].edge) - edges[0].first
+        for j in range(NUM_VALUES):
+            part = work.sample[j] if GATHERS or SHARES_NODES else work.returns[j]
+            root_squares[row, j] += part * part
 
 
 def widen_range(tree: Any, returns: np.ndarray) -> None:
@@ -105,19 +349,86 @@ def widen_range(tree: Any, returns: np.ndarray) -> None:
         tree.high[player] = max(tree.high[player], value)
 
 
-def weigh_outcomes(edges: np.ndarray, node: int, reward: np.ndarray, discount: float) -> None:
-    """Once all outcomes were seen, give the edge into a chance node its expected value."""
-    first, num_edges = edges[node].first, edges[node].num_edges
-    for edge in range(first, first + num_edges):
-        if edges[edge].visits == 0:
-            return
+# --- kernels: where nodes are shared -------------------------------------------------------------
+
+
+def back_up_shared(
+    tree: Any, edges: np.ndarray, path: np.ndarray, work: Any, root_squares: np.ndarray
+) -> None:
+    """Count the edges of the path, and compute the value of every node on it anew."""
+    returns, depth = work.returns, np.int64(work.depth)
+    begin_sample(work)
+    news = HAS_PROOFS and has_ended(edges, path, work)
+    if work.ending != REPEATED:
+        last = np.int64(edges[np.int64(path[depth - 1].edge)].node) if depth > 0 else np.int64(0)
+        for j in range(NUM_VALUES):
+            edges[last].own_sum[j] += returns[j]
+        edges[last].node_visits += 1
+        if work.ending != AT_END:
+            renew(tree, edges, last, np.int64(work.leaf_player), work)
+    for i in range(depth - 1, -1, -1):
+        edge, node, player = np.int64(path[i].edge), np.int64(path[i].node), path[i].player
+        edges[edge].visits += 1
+        if work.ending == REPEATED and i == depth - 1:
+            edges[edge].cycles += 1
+        else:
+            child = edges[np.int64(edges[edge].node)]
+            for j in range(NUM_VALUES):
+                returns[j] = child.value_sum[j] / child.node_visits
+        for j in range(NUM_VALUES):
+            returns[j] = step_return(path[i].reward[j], DISCOUNT, returns[j])
+        step_sample(path, i, work)
+        if SEES_RANGE:
+            widen_range(tree, returns)
+        note_return(tree, edges, path, i, node, work)
+        if i == 0:
+            note_square(edges, path, work, root_squares)
+        edges[node].node_visits += 1
+        if HAS_PROOFS and news:
+            news = prove(tree, edges, node, np.int64(player))
+        renew(tree, edges, node, np.int64(player), work)
+    edges[0].visits += 1
+
+
+def renew(tree: Any, edges: np.ndarray, node: int, player: int, work: Any) -> None:
+    """V(s) of a shared node from its own evaluations and its edges.
+
+    V(s) = (E U + Σ N(s,a) Q(s,a)) / N(s)                                          [Eq. 26]
+    """
     record = edges[node]
+    is_set = False
+    if HAS_PROOFS and is_exact(edges, node):
+        read_exact(edges, node, work.values)
+        is_set = True
+    elif record.first != NONE:
+        if HAS_CHANCE and player == CHANCE:
+            is_set = expect(tree, edges, node, work.values)
+        elif GATHERS:
+            is_set = gather(
+                tree, edges, node, player, work.backup_parameter, work.values, work.more_values
+            )
+    if is_set:
+        for j in range(NUM_VALUES):
+            record.value_sum[j] = record.node_visits * work.values[j]
+        return
+    first, num_edges = np.int64(record.first), np.int64(record.num_edges)
     for j in range(NUM_VALUES):
-        value = 0.0
-        for edge in range(first, first + num_edges):
-            mean = edges[edge].value_sum[j] / edges[edge].visits
-            value = add_outcome(value, float(edges[edge].prior), mean)
-        record.value_sum[j] = record.visits * step_return(reward[j], discount, value)
+        total = record.own_sum[j]
+        if first != NONE:
+            for edge in range(first, first + num_edges):
+                if edges[edge].visits > 0:
+                    part = edge_part(tree, edges, np.int64(edge), np.int64(j))
+                    total = add_edge(total, np.int64(edges[edge].visits), part)
+        record.value_sum[j] = total
+
+
+def add_edge(total: float, visits: int, value: float) -> float:
+    """One more edge in N(s) · V(s) of a shared node [Eq. 26].
+
+    >>> add_edge(total=0.5, visits=3, value=0.5)
+    2.0
+    """
+    return total + visits * value
 
 
 def spread(values: Any) -> dict[str, float | None]:

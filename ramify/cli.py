@@ -7,42 +7,33 @@ compiles.
 
 from __future__ import annotations
 
-import ast
 import contextlib
-import difflib
 import functools
-import hashlib
 import importlib
 import importlib.resources
-import importlib.util
 import inspect
-import itertools
 import json as json_format
 import keyword
 import math
 import os
 import random
-import re
-import site
 import sys
 import time
-import traceback
-import types
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from cyclopts import App, CycloptsError, Parameter
 
 import ramify
+from ramify import specs
 from ramify.errors import IllegalAction, RamifyError
 from ramify.game import CHANCE, Game
 
 DEFAULT_SECONDS = 1.0  # a search without a budget
-MOST_WORDS = 8  # in one action of --actions
 BENCH_SIMULATIONS = 10_000
 BENCH_REPEATS = 3
 BENCH_RULE_SECONDS = 0.1
@@ -52,7 +43,8 @@ app = App(
     version=f"ramify {ramify.__version__}",
     help="Monte Carlo tree search for games written in plain Python.\n\n"
     "GAME is a built-in name (connect_four), one with arguments (nim:heaps=(3,4,5)), or a game of "
-    "your own (my_game.py:name, my_game.py:factory:rows=3).",
+    "your own (my_game.py:name, my_game.py:factory:rows=3). A rule has its arguments as in Python: "
+    "\"puct(c=2, fpu='parent')\".",
     help_format="plaintext",
     result_action="return_value",
     suppress_keyboard_interrupt=False,
@@ -83,10 +75,11 @@ def main(tokens: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except Exception as error:
         expected = isinstance(error, (CycloptsError, RamifyError))
-        if not (expected or _place(error)):
+        place = specs.place(error)
+        if not (expected or place):
             raise
         kind = "" if expected else f"{type(error).__name__}: "
-        print(f"ramify: {_place(error)}{kind}{error}", file=sys.stderr)
+        print(f"ramify: {place}{kind}{error}", file=sys.stderr)
         return 2
     return 0
 
@@ -115,31 +108,77 @@ class Budget:
     """end after so many seconds, compilation not counted."""
 
 
-NO_BUDGET = Budget()
 Flag = Annotated[bool, Parameter(negative="")]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Method:
+    """How to search."""
+
+    c: float | None = None
+    """how much UCB1 explores (1.414 by default)."""
+    selection: str | None = None
+    """how edges are chosen, as "puct(c=2)"."""
+    root_selection: str | None = None
+    """how the root's edges are chosen, if different, as "gumbel(num_considered=8)"."""
+    root_noise: str | None = None
+    """noise on the priors of the root, as "dirichlet()"."""
+    backup: str | None = None
+    """how results enter the statistics, as "maximum(min_visits=2)"."""
+    widening: str | None = None
+    """how many actions a node tries, as "widening(k=2)"."""
+    chance: str | None = None
+    """how outcomes are drawn: sample, proportional, or "outcome_widening(k=1)"."""
+    open_loop: Flag = False
+    """let a node stand for the actions that lead to it, whatever chance did."""
+    transpositions: Flag = False
+    """let equal states share one node."""
+    solver: Flag = False
+    """find out what is proven: values that hold whatever anyone does."""
+    opponents: Literal["maxn", "paranoid"] | None = None
+    """whether the others play for themselves, or all against the player to play."""
+    ties: Literal["first", "random"] | None = None
+    """which of equal edges is taken."""
+    threads: int | None = None
+    """how many threads search."""
+    parallel: Literal["auto", "root", "tree"] | None = None
+    """whether threads grow a tree each or one together."""
+    max_memory: str | None = None
+    """bytes the tree may take, as 500MB."""
+    stop: Annotated[list[str] | None, Parameter(negative_iterable="")] = None
+    """end before the budget is used up, as "decided()"; may be given several times."""
+    choice: str | None = None
+    """how the action is chosen in the end, as lcb."""
+
+
+NO_BUDGET = Budget()
+NO_METHOD = Method()
 
 
 @app.command
 def games() -> None:
     """A table of the built-in games."""
     rows = [["game", "players", "actions", "chance", ""]]
-    for name, factory in _built_in().items():
+    for name, factory in specs.built_in().items():
         text = (inspect.getdoc(factory) or "").partition("\n")[0]
-        rows.append([_signature(name, factory), *_facts(factory), text])
+        rows.append([specs.signature(name, factory), *_facts(factory), text])
     _print_table(rows, left=(0, 4))
 
 
 @app.command
 def search(
-    game: str,
+    game: str | None = None,
     /,
     *,
     actions: Annotated[
         list[str] | None, Parameter(consume_multiple=True, negative_iterable="")
     ] = None,
     budget: Budget = NO_BUDGET,
+    method: Method = NO_METHOD,
     seed: int = 0,
-    c: float | None = None,
+    tree: Path | None = None,
+    save_tree: Path | None = None,
     json: Flag = False,
 ) -> None:
     """What to do at the start of a game, or after some actions. Ctrl-C ends the search early.
@@ -148,14 +187,38 @@ def search(
         game: built-in name, name:arguments, or file.py:name.
         actions: what was played so far, chance outcomes included, separated by commas or spaces.
         seed: the same seed and number of simulations give the same result.
-        c: how much UCB1 explores (1.414 by default).
+        tree: go on from the tree in this file; a built-in game need not be named then.
+        save_tree: write the tree to this file.
         json: print JSON instead of a table.
     """
-    chosen = _game(game)
+    options = _search_options(method)
     budget = _checked(budget, Budget(seconds=DEFAULT_SECONDS))
-    state = _play_actions(chosen, actions or [])
-    result = _search(chosen, state, budget, seed=seed, c=c)
+    if save_tree is not None:
+        _check_can_save(save_tree, method)
+    chosen, state, earlier = _root(game, actions or [], tree)
+    result = _search(chosen, state, budget, seed=seed, options=options | {"tree": earlier})
     print(json_format.dumps(result.to_json(), indent=2) if json else result)
+    if save_tree is not None:
+        with _told(save_tree):
+            result.tree.save(save_tree)
+
+
+@app.command
+def diff(first: Path, second: Path, /, *, game: str | None = None, json: Flag = False) -> None:
+    """How two searches of one state differ, action by action.
+
+    Args:
+        first: a file that `ramify search --save-tree` wrote, a below.
+        second: another one, b below.
+        game: what they are trees of, where that is not a built-in game.
+        json: print JSON instead of a table.
+    """
+    from ramify.comparison import compare
+
+    chosen = None if game is None else specs.read_game(game)
+    a, b = (_load_tree(path, chosen) for path in (first, second))
+    comparison = compare(a, b, (str(first), str(second)))
+    print(json_format.dumps(comparison.to_json(), indent=2) if json else comparison)
 
 
 @app.command
@@ -165,8 +228,8 @@ def play(
     *,
     player: int | None = 0,
     budget: Budget = NO_BUDGET,
+    method: Method = NO_METHOD,
     seed: int | None = None,
-    c: float | None = None,
 ) -> None:
     """An episode in the terminal: you against the search.
 
@@ -174,9 +237,8 @@ def play(
         game: built-in name, name:arguments, or file.py:name.
         player: the seat you take, from 0 on; none to watch the search play all of them.
         seed: decides chance outcomes and the search; another one each time by default.
-        c: how much UCB1 explores (1.414 by default).
     """
-    chosen = _game(game)
+    chosen, options = specs.read_game(game), _search_options(method)
     budget = _checked(budget, Budget(seconds=DEFAULT_SECONDS))
     if player is not None and not 0 <= player < chosen.num_players:
         raise RamifyError(
@@ -186,7 +248,7 @@ def play(
         seed = random.randrange(1_000_000)
     _greet(chosen, player, budget, seed)
     try:
-        _play_episode(chosen, player, budget, seed, c)
+        _play_episode(chosen, player, budget, seed, options)
     except (KeyboardInterrupt, EOFError):
         print("\nGood-bye.")
 
@@ -210,7 +272,7 @@ def check(
         wise: its random_action and playout play better than at random, on purpose.
         json: print JSON instead of a report.
     """
-    report = ramify.check(_game(game), episodes=episodes, seed=seed, wise=wise)
+    report = ramify.check(specs.read_game(game), episodes=episodes, seed=seed, wise=wise)
     print(json_format.dumps(report.to_json(), indent=2) if json else report)
     return 0 if report.ok else 1
 
@@ -247,10 +309,11 @@ def bench(game: str | None = None, /, *, budget: Budget = NO_BUDGET, json: Flag 
     """
     budget = _checked(budget, Budget(simulations=BENCH_SIMULATIONS))
     if game is not None:
-        specs = [game]
+        names = [game]
     else:
-        specs = [name for name, factory in _built_in().items() if _needs_nothing(factory)]
-    figures = [_measure(spec, _game(spec), budget) for spec in specs]
+        built_in = specs.built_in().items()
+        names = [name for name, factory in built_in if specs.needs_nothing(factory)]
+    figures = [_measure(name, specs.read_game(name), budget) for name in names]
     if json:
         print(json_format.dumps(figures, indent=2))
         return
@@ -290,182 +353,13 @@ def cache(*, clear: Flag = False) -> None:
     print(f"{_count(len(entries), 'entry', 'entries')}, {_size(total)}, in {ramify.cache_folder()}")
 
 
-# --- which game ----------------------------------------------------------------------------------
-
-_FILE = re.compile(r"(?P<path>.+?\.py)(?::(?P<name>[^:]*))?(?::(?P<arguments>.*))?", re.DOTALL)
-
-
-def _game(spec: str) -> Game:
-    """The game a person means by `name`, `name:arguments`, `file.py:name[:arguments]`."""
-    match = _FILE.fullmatch(spec)
-    if match is None:
-        name, _, arguments = spec.partition(":")
-        return _made(spec, name, _built_in_factory(name), arguments)
-    module = _load(Path(match["path"]))
-    name = match["name"] or _only_game(match["path"], module)
-    if not hasattr(module, name):
-        raise RamifyError(f"{match['path']} has no {name!r}; {_games_in(module)}")
-    return _made(spec, name, getattr(module, name), match["arguments"] or "")
-
-
-def _made(spec: str, name: str, found: Any, arguments: str) -> Game:
-    """`found` itself where it is a game, else what it returns for the arguments."""
-    if isinstance(found, Game):
-        if arguments:
-            raise RamifyError(f"{name} is a game, not a function that makes one: no arguments")
-        return found
-    if not inspect.isroutine(found):
-        raise RamifyError(
-            f"{spec}: {name} is of type {type(found).__name__}; expected a ramify.Game or a "
-            "function that returns one"
-        )
-    positional, keywords = _arguments(spec, arguments)
-    signature = _signature(name, found)
-    try:
-        inspect.signature(found).bind(*positional, **keywords)
-        made = found(*positional, **keywords)
-    except (TypeError, ValueError) as error:
-        raise RamifyError(
-            f"{spec}: {_place(error)}{error}; the signature is {signature}"
-        ) from error
-    if not isinstance(made, Game):
-        raise RamifyError(f"{signature} returned {type(made).__name__}; expected a ramify.Game")
-    return made
-
-
-def _arguments(spec: str, text: str) -> tuple[list[Any], dict[str, Any]]:
-    """The arguments of a call as someone would write it in Python; literals only."""
-    try:
-        call = ast.parse(f"f({text})", mode="eval").body
-        if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name)):
-            raise ValueError
-        positional = [ast.literal_eval(value) for value in call.args]
-        keywords = {str(each.arg): ast.literal_eval(each.value) for each in call.keywords}
-    except (SyntaxError, ValueError):
-        raise RamifyError(
-            f"{spec}: cannot read the arguments {text!r}; write them as rows=3,cols=4, with "
-            "numbers, tuples or quoted text as values"
-        ) from None
-    return positional, keywords
-
-
-def _built_in() -> dict[str, Callable[..., Game]]:
-    return {name: getattr(ramify.games, name) for name in sorted(ramify.games.__all__)}
-
-
-def _built_in_factory(name: str) -> Callable[..., Game]:
-    known = _built_in()
-    if name not in known:
-        close = difflib.get_close_matches(name, known, n=2)
-        meant = f"did you mean {' or '.join(close)}? " if close else ""
-        raise RamifyError(
-            f"unknown game {name!r}; {meant}Built in: {', '.join(known)}. "
-            "A game of your own is given as file.py:name"
-        )
-    return known[name]
-
-
-def _signature(name: str, factory: Callable[..., Any]) -> str:
-    """A call with its defaults, without types: connect_four(rows=6, cols=7)."""
-    parameters = inspect.signature(factory).parameters.values()
-    plain = [parameter.replace(annotation=inspect.Parameter.empty) for parameter in parameters]
-    return f"{name}{inspect.Signature(plain)}"
-
-
-def _needs_nothing(factory: Callable[..., Any]) -> bool:
-    """Whether a factory can be called without arguments."""
-    return all(
-        parameter.default is not inspect.Parameter.empty
-        or parameter.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-        for parameter in inspect.signature(factory).parameters.values()
-    )
-
-
 def _facts(factory: Callable[..., Game]) -> list[str]:
     """Players, actions and chance of a factory's default game; dashes where it has none."""
-    if not _needs_nothing(factory):
+    if not specs.needs_nothing(factory):
         return ["-", "-", "-"]
     made = factory()
     chance = "yes" if made.max_outcomes else "no"
     return [str(made.num_players), f"{made.num_actions:,}", chance]
-
-
-def _load(path: Path) -> types.ModuleType:
-    """A user's file as a module, by a name that other processes find it by where it has one."""
-    if not path.is_file():
-        raise RamifyError(f"there is no file {path}")
-    path = path.resolve()
-    _put_on_path(str(path.parent))
-    name = path.stem
-    if not _finds(name, path):
-        # The name belongs to something else, which has to stay importable.
-        name = f"{name}_{hashlib.sha256(str(path).encode()).hexdigest()[:12]}"
-    if name in sys.modules:
-        return sys.modules[name]
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise RamifyError(f"{path} cannot be imported")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    _user_files.add(str(path))
-    try:
-        spec.loader.exec_module(module)
-    except BaseException as error:
-        del sys.modules[name]
-        if isinstance(error, SyntaxError):
-            raise RamifyError(f"{error.filename}, line {error.lineno}: {error.msg}") from None
-        raise
-    return module
-
-
-def _put_on_path(folder: str) -> None:
-    """Let modules of a folder be imported: before installed ones, but never instead of Python's."""
-    if folder not in sys.path:
-        installed = [sys.path.index(each) for each in site.getsitepackages() if each in sys.path]
-        sys.path.insert(min(installed, default=len(sys.path)), folder)
-    importlib.invalidate_caches()
-
-
-def _finds(name: str, path: Path) -> bool:
-    """Whether importing `name` gives the module in this file."""
-    if "." in name:
-        return False
-    try:
-        spec = importlib.util.find_spec(name)
-    except ValueError:  # a module without a specification, such as __main__
-        return False
-    return spec is not None and spec.origin is not None and Path(spec.origin).resolve() == path
-
-
-_user_files: set[str] = set()  # so that `main` can tell their mistakes from ramify's
-
-
-def _place(error: Exception) -> str:
-    """The line of a user's file where an error came up, empty where it did not."""
-    frames = traceback.extract_tb(error.__traceback__)
-    places = [frame for frame in frames if frame.filename in _user_files]
-    if not places:
-        return ""
-    return f"{places[-1].filename}, line {places[-1].lineno}, in {places[-1].name}: "
-
-
-def _only_game(path: str, module: types.ModuleType) -> str:
-    """The name of the one game in a file; an error where there is none or a choice."""
-    names = [name for name, value in vars(module).items() if isinstance(value, Game)]
-    if len(names) != 1:
-        raise RamifyError(f"say which game of {path}, as {path}:name; {_games_in(module)}")
-    return names[0]
-
-
-def _games_in(module: types.ModuleType) -> str:
-    """What a file offers, in words."""
-    found = [name for name, value in vars(module).items() if isinstance(value, Game)]
-    for name, value in vars(module).items():
-        if inspect.isfunction(value) and value.__module__ == module.__name__:
-            returned = value.__annotations__.get("return")
-            if returned is Game or returned in ("Game", "ramify.Game"):
-                found.append(_signature(name, value))
-    return f"its games: {', '.join(found)}" if found else "it holds no ramify.Game"
 
 
 # --- searching -----------------------------------------------------------------------------------
@@ -480,23 +374,81 @@ def _checked(budget: Budget, default: Budget) -> Budget:
     return default if budget == NO_BUDGET else budget
 
 
-def _search(
-    game: Game, state: np.record, budget: Budget, *, seed: int, c: float | None = None
-) -> ramify.SearchResult:
-    """The result of a search, with a progress line where stderr is a terminal."""
+def _search_options(method: Method) -> dict[str, Any]:
+    """The options of `ramify.search` that a person has set."""
+    chosen = asdict(method).items()
+    given = {name: value for name, value in chosen if value is not None and value is not False}
+    c = given.pop("c", None)
+    if c is not None and "selection" in given:
+        raise RamifyError("--c is that of UCB1; give it or --selection, not both")
     if c is not None and not (math.isfinite(c) and c >= 0):
         raise RamifyError(f"--c must be a number of at least 0; got {c:g}")
-    selection = None if c is None else ramify.selection.ucb1(c=c)
+    for name in [name for name in _RULES if name in given]:
+        text = given[name]
+        made = [_read_rule(name, each) for each in ([text] if isinstance(text, str) else text)]
+        given[name] = made[0] if isinstance(text, str) else made
+    if c is not None:
+        given["selection"] = ramify.selection.ucb1(c=c)
+    return given
+
+
+# What options of `Method` are: a word, or what a function of a module makes. The functions are
+# those that return such a thing, or the one of this name.
+_RULES: dict[str, tuple[str, str, tuple[str, ...]]] = {
+    "selection": ("selection", "Rule", ()),
+    "root_selection": ("selection", "Rule", ()),
+    "root_noise": ("selection", "Noise", ()),
+    "backup": ("backup", "Backup", ()),
+    "widening": ("selection", "widening", ()),
+    "chance": ("selection", "outcome_widening", ("sample", "proportional")),
+    "stop": ("stopping", "Stop", ()),
+    "choice": ("choice", "Choice", ("robust", "max", "robust_max", "gumbel")),
+}
+
+
+def _read_rule(name: str, text: str) -> Any:
+    """What an option of `Method` means."""
+    module_name, kind, words = _RULES[name]
+    module = importlib.import_module(f"ramify.{module_name}")
+    one = {kind: getattr(module, kind)} if kind.islower() else None
+    functions = one or specs.makers(module, kind)
+    return specs.read_rule(text, f"--{name.replace('_', '-')}", functions, words)
+
+
+def _root(
+    game: str | None, actions: Sequence[str], tree: Path | None
+) -> tuple[Game, np.record, ramify.Tree | None]:
+    """Where to search: a game, a state of it, and the tree to go on from."""
+    chosen = None if game is None else specs.read_game(game)
+    if tree is not None:
+        if actions:
+            raise RamifyError("--tree goes on where its search began: leave --actions away")
+        earlier = _load_tree(tree, chosen)
+        return earlier.game, earlier.state, earlier
+    if chosen is None:
+        raise RamifyError("say what to search: a GAME, or --tree FILE; see ramify search --help")
+    return chosen, specs.play_actions(chosen, actions), None
+
+
+def _search(
+    game: Game, state: np.record, budget: Budget, *, seed: int, options: dict[str, Any]
+) -> ramify.SearchResult:
+    """The result of a search, with a progress line where stderr is a terminal."""
     with _progress_line(game, budget) as progress:
-        return ramify.search(
-            game,
-            state,
-            num_simulations=budget.simulations,
-            seconds=budget.seconds,
-            selection=selection,
-            seed=seed,
-            progress=progress,
-        )
+        try:
+            return ramify.search(
+                game,
+                state,
+                num_simulations=budget.simulations,
+                seconds=budget.seconds,
+                seed=seed,
+                progress=progress,
+                **options,
+            )
+        except ValueError as error:
+            if isinstance(error, RamifyError) or specs.place(error):
+                raise
+            raise RamifyError(str(error)) from error  # options that do not go together
 
 
 @contextlib.contextmanager
@@ -534,52 +486,39 @@ def _most_visited(tree: ramify.Tree) -> str:
     root = tree.root
     if len(root.edges) == 0:
         return "-"
-    best = int(np.argmax(tree.edges["visits"][root.edges.start : root.edges.stop]))
+    best = int(np.argmax(tree.edge_visits(root.edges)))
     return tree.game.show_action(root.state, int(tree.edges["action"][root.edges[best]]))
 
 
-def _play_actions(game: Game, texts: Sequence[str]) -> np.record:
-    """The state after the actions of a person, all as the game shows them or all as numbers."""
-    text = " ".join(texts)
+# --- trees as files ------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """What goes wrong with a file, as a mistake of the user's."""
     try:
-        return _play_shown(game, text)
-    except RamifyError:
-        # Never one by one: where a game shows action 0 as 1, a list that mixes both is a trap.
-        numbers = text.replace(",", " ").split()
-        if all(number.isdecimal() for number in numbers):
-            with contextlib.suppress(IllegalAction):
-                return game.play(map(int, numbers))
-        raise
+        yield
+    except OSError as error:
+        raise RamifyError(f"{path}: {error.strerror}") from error
+    except ValueError as error:
+        raise RamifyError(str(error)) from error
 
 
-def _play_shown(game: Game, text: str) -> np.record:
-    """The state after actions written as the game shows them."""
-    state, ply = game.start(), 0
-    while text := text.strip(" ,"):
-        if game.is_over(state):
-            raise RamifyError(f"--actions: the episode is over after {ply}; {text!r} is too much")
-        try:
-            action, text = _read_first(game, state, text)
-        except IllegalAction as error:
-            raise RamifyError(f"--actions, number {ply + 1}: {error}") from None
-        state, _ = game.step(state, action)
-        ply += 1
-    return state
+def _load_tree(path: Path, game: Game | None) -> ramify.Tree:
+    with _told(path):
+        return ramify.Tree.load(path, game=game)
 
 
-def _read_first(game: Game, state: np.record, text: str) -> tuple[int, str]:
-    """The first of several actions in a text, and what follows it."""
-    # What is shown may hold spaces and commas itself, as in "heap 1, take 2".
-    shown = {game.show_action(state, action): action for action in game.legal(state)}
-    for name in sorted(shown, key=len, reverse=True):
-        if name and re.match(rf"{re.escape(name)}(?=[\s,]|$)", text):
-            return shown[name], text[len(name) :]
-    # A game may read other ways of writing an action, of one word or of several.
-    for word in itertools.islice(re.finditer(r"[^\s,]+", text), MOST_WORDS):
-        with contextlib.suppress(IllegalAction):
-            return game.read_action(state, text[: word.end()]), text[word.end() :]
-    first, _, rest = text.partition(",")
-    return game.read_action(state, first), rest
+def _check_can_save(path: Path, method: Method) -> None:
+    """Say before a long search that its tree could not be saved after it."""
+    if path.is_dir():
+        raise RamifyError(f"--save-tree {path}: that is a folder; give the name of a file")
+    if not path.parent.is_dir():
+        raise RamifyError(f"--save-tree {path}: there is no folder {path.parent}")
+    if (method.threads or 1) > 1 and method.parallel != "tree":
+        raise RamifyError(
+            "--save-tree writes one tree, and threads grow one each; add --parallel tree"
+        )
 
 
 # --- playing -------------------------------------------------------------------------------------
@@ -596,13 +535,15 @@ class _Ply:
 
 
 def _play_episode(
-    game: Game, person: int | None, budget: Budget, seed: int, c: float | None
+    game: Game, person: int | None, budget: Budget, seed: int, options: dict[str, Any]
 ) -> None:
     """Play to the end; EOFError or KeyboardInterrupt where the person leaves."""
     state, plies = game.start(), list[_Ply]()
     while not game.is_over(state) and len(plies) < (game.max_plies or math.inf):
         to_play, ply = game.to_play(state), len(plies)
-        search_here = functools.partial(_search, game, state, budget, seed=seed + ply, c=c)
+        search_here = functools.partial(
+            _search, game, state, budget, seed=seed + ply, options=options
+        )
         if to_play == CHANCE:
             action = _draw_outcome(game, state, seed, ply)
         elif to_play == person:
@@ -726,7 +667,9 @@ def _announce_end(game: Game, person: int | None, state: np.record, plies: list[
 
 def _measure(spec: str, game: Game, budget: Budget) -> dict[str, Any]:
     """The figures of `bench` for one game."""
-    results = [_search(game, game.start(), budget, seed=seed) for seed in range(BENCH_REPEATS)]
+    results = [
+        _search(game, game.start(), budget, seed=seed, options={}) for seed in range(BENCH_REPEATS)
+    ]
     last = results[-1]
     tree = last.tree
     speeds = [result.simulations / max(result.seconds, 1e-9) for result in results]

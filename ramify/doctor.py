@@ -95,7 +95,7 @@ def operate(
     if CALLS_PLAY and operation == PLAY:
         returns = vectors[1]
         result = np.int64(
-            play_steps(state, actions, probabilities, reward, returns, rng, number, data)
+            play_steps(state, actions, probabilities, reward, returns, rng, rng, number, data)
         )
     return result  # type: ignore[return-value]
 

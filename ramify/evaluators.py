@@ -21,6 +21,7 @@ legal = step = chance = heuristic = random_action = playout_to_end = evaluate = 
 draw_action = play_on = UNBOUND  # one of the kernels below
 NUM_PLAYERS = NUM_ACTIONS = MAX_OUTCOMES = GUARD_AT = DISCOUNT = UNBOUND
 HAS_CHANCE = HAS_HEURISTIC = IS_ENDLESS_BAD = TAKES_PRIORS = UNBOUND
+NOTES_ACTIONS = UNBOUND  # playouts note who played what, for all-moves-as-first
 
 # What became of a kernel's work. Trouble is told in words by `ramify.mcts`.
 DONE = 0
@@ -33,6 +34,8 @@ BAD_REWARD = 6
 BAD_VALUE = 7  # an evaluator's value
 NOT_ZERO_SUM = 8
 ENDLESS_PLAYOUT = 9
+PAYS_EARLY = 11  # a reward before the end, where proofs need that there is none
+SETTLED = 12  # the root is proven, so that nothing is left to do
 
 GUARD = -7  # stands behind the last action or outcome; who overwrites it wrote too many
 
@@ -69,6 +72,7 @@ class Evaluator:
     gives_priors: bool = False
     num_playouts: int = 1
     max_plies: int | None = None
+    plays_out: bool = False  # whether it plays on from a leaf
 
 
 def playout(num_playouts: int = 1, max_plies: int | None = None) -> Evaluator:
@@ -80,7 +84,9 @@ def playout(num_playouts: int = 1, max_plies: int | None = None) -> Evaluator:
         raise ValueError(f"num_playouts must be at least 1; got {num_playouts}")
     if max_plies is not None and max_plies < 0:
         raise ValueError(f"max_plies must be at least 0; got {max_plies}")
-    return Evaluator("playout", value_by_playouts, num_playouts=num_playouts, max_plies=max_plies)
+    return Evaluator(
+        "playout", value_by_playouts, num_playouts=num_playouts, max_plies=max_plies, plays_out=True
+    )
 
 
 _EVALUATOR_ARGUMENTS = ("state", "values", "logits", "priors", "rng", "data")
@@ -110,8 +116,12 @@ def compiled(function: Callable[..., None]) -> Evaluator:
     return Evaluator(function.__name__, kernel, functions, gives_priors)
 
 
-def bindings(game: Game, evaluator: Evaluator) -> dict[str, Any]:
-    """What the kernels of this module are bound to."""
+def bindings(game: Game, evaluator: Evaluator, notes_actions: bool = False) -> dict[str, Any]:
+    """What the kernels of this module are bound to.
+
+    Args:
+        notes_actions: whether playouts note who played what; see `note`.
+    """
     bound: dict[str, Any] = {
         "NUM_PLAYERS": game.num_players,
         "NUM_ACTIONS": game.num_actions,
@@ -124,14 +134,15 @@ def bindings(game: Game, evaluator: Evaluator) -> dict[str, Any]:
         "HAS_HEURISTIC": game.rules.heuristic is not None,
         "IS_ENDLESS_BAD": game.max_plies is None and evaluator.max_plies is None,
         "TAKES_PRIORS": False,
+        "NOTES_ACTIONS": notes_actions,
         "evaluate": _no_function,
     }
     for name in ("legal", "step", "chance", "heuristic", "random_action"):
         bound[name] = rule(game, name)
     bound["playout_to_end"] = rule(game, "playout")
     bound["draw_action"] = draw_legal if game.rules.random_action is None else draw_shortcut
-    # The game's own playout knows no limit, so a limit asks for single steps.
-    own = game.rules.playout is not None and evaluator.max_plies is None
+    # The game's own playout knows no limit and tells no actions; who needs those asks for steps.
+    own = game.rules.playout is not None and evaluator.max_plies is None and not notes_actions
     bound["play_on"] = play_shortcut if own else play_steps
     return bound | dict(evaluator.functions)
 
@@ -181,7 +192,7 @@ def draw_chance(
 
 def play_steps(
     state: Any, actions: np.ndarray, probabilities: np.ndarray, reward: np.ndarray,
-    returns: np.ndarray, rng: np.ndarray, limit: int, data: Any,
+    returns: np.ndarray, rng: np.ndarray, played: np.ndarray, limit: int, data: Any,
 ) -> int:  # fmt: skip
     """Play at random until the end or for `limit` plies, and add what that pays to `returns`."""
     discount = 1.0
@@ -201,6 +212,8 @@ def play_steps(
             action = draw_action(state, actions, rng, data)
             if action < 0 or action >= NUM_ACTIONS:
                 return BAD_ACTION
+            if NOTES_ACTIONS:
+                note(played, np.int64(player), action)
         step(state, action, reward, data)
         if pays(reward):
             collect(reward, returns, discount)
@@ -217,6 +230,16 @@ def play_steps(
         heuristic(state, reward, data)
         collect(reward, returns, discount)
     return DONE
+
+
+def note(played: np.ndarray, player: int, action: int) -> None:
+    """Remember that a player played an action in this turn, the number in front."""
+    played[1 + player * NUM_ACTIONS + action] = played[0]
+
+
+def was_played(played: np.ndarray, player: int, action: int) -> bool:
+    """Whether a player played an action in this turn."""
+    return played[1 + player * NUM_ACTIONS + action] == played[0]
 
 
 def pays(reward: np.ndarray) -> bool:
@@ -236,7 +259,7 @@ def collect(reward: np.ndarray, returns: np.ndarray, discount: float) -> None:
 
 def play_shortcut(
     state: Any, actions: np.ndarray, probabilities: np.ndarray, reward: np.ndarray,
-    returns: np.ndarray, rng: np.ndarray, limit: int, data: Any,
+    returns: np.ndarray, rng: np.ndarray, played: np.ndarray, limit: int, data: Any,
 ) -> int:  # fmt: skip
     """The same by the game's own function."""
     for player in range(NUM_PLAYERS):
@@ -252,16 +275,18 @@ def play_shortcut(
 
 def value_by_playouts(
     states: Any, actions: np.ndarray, probabilities: np.ndarray, logits: np.ndarray,
-    reward: np.ndarray, returns: np.ndarray, rng: np.ndarray, num_playouts: int, limit: int,
-    data: Any,
+    reward: np.ndarray, returns: np.ndarray, rng: np.ndarray, played: np.ndarray,
+    num_playouts: int, limit: int, data: Any,
 ) -> int:  # fmt: skip
     """The mean of playouts from the leaf, `states[1]`, which the last one plays to its end."""
     for _ in range(num_playouts - 1):
         states[2] = states[1]
-        status = play_on(states[2], actions, probabilities, reward, returns, rng, limit, data)
+        status = play_on(
+            states[2], actions, probabilities, reward, returns, rng, played, limit, data
+        )
         if status != DONE:
             return status
-    status = play_on(states[1], actions, probabilities, reward, returns, rng, limit, data)
+    status = play_on(states[1], actions, probabilities, reward, returns, rng, played, limit, data)
     for player in range(NUM_PLAYERS):
         returns[player] /= num_playouts
     return check_values(returns, status)
@@ -269,8 +294,8 @@ def value_by_playouts(
 
 def value_by_function(
     states: Any, actions: np.ndarray, probabilities: np.ndarray, logits: np.ndarray,
-    reward: np.ndarray, returns: np.ndarray, rng: np.ndarray, num_playouts: int, limit: int,
-    data: Any,
+    reward: np.ndarray, returns: np.ndarray, rng: np.ndarray, played: np.ndarray,
+    num_playouts: int, limit: int, data: Any,
 ) -> int:  # fmt: skip
     """What the user's function says of the leaf; of a chance state, what it says after it."""
     discount = 1.0
@@ -291,15 +316,16 @@ def value_by_function(
 
 def value_by_function_with_priors(
     states: Any, actions: np.ndarray, probabilities: np.ndarray, logits: np.ndarray,
-    reward: np.ndarray, returns: np.ndarray, rng: np.ndarray, num_playouts: int, limit: int,
-    data: Any,
+    reward: np.ndarray, returns: np.ndarray, rng: np.ndarray, played: np.ndarray,
+    num_playouts: int, limit: int, data: Any,
 ) -> int:  # fmt: skip
     """The same, and its log-priors in `logits`."""
     for action in range(NUM_ACTIONS):
         logits[action] = 0.0
     status = value_by_function(
-        states, actions, probabilities, logits, reward, returns, rng, num_playouts, limit, data
-    )
+        states, actions, probabilities, logits, reward, returns, rng, played, num_playouts, limit,
+        data,
+    )  # fmt: skip
     if TAKES_PRIORS:
         for action in range(NUM_ACTIONS):
             prior = logits[action]

@@ -220,6 +220,8 @@ class Game:
         zero_sum: every reward vector of a two-player game adds up to zero. A search then keeps one
             number per edge instead of two, and an error says so where it turns out false.
         max_plies: a playout that reaches it is cut; counted by the field `ply` where there is one.
+        repetition_value: what an episode that comes back to a state is worth, one number or one per
+            player, to a search with `transpositions=True`.
         key_fields: the fields that tell states apart (all by default).
         symmetries: permutations under which the rules do not change, the identity first:
             `actions[k, a]` is what action a becomes, `cells[k, i]` where cell i of each observation
@@ -251,6 +253,7 @@ class Game:
         zero_sum: bool = False,
         discount: float = 1.0,
         max_plies: int | None = None,
+        repetition_value: Any = 0.0,
         key_fields: Sequence[str] | None = None,
         symmetries: tuple[np.ndarray, np.ndarray] | None = None,
         geometry: tuple[str, int, int] | None = None,
@@ -273,6 +276,7 @@ class Game:
         self.zero_sum = zero_sum
         self.discount = float(discount)
         self.max_plies = None if max_plies is None else _positive("max_plies", max_plies)
+        self.repetition_value = _checked_repetition(repetition_value, num_players)
         self.key_fields = tuple(self.dtype.names or ()) if key_fields is None else tuple(key_fields)
         self.symmetries = None if symmetries is None else tuple(map(np.asarray, symmetries))
         self.geometry = geometry
@@ -300,6 +304,11 @@ class Game:
             raise BrokenGame(f"discount must be above 0 and at most 1; got {self.discount}")
         if self.zero_sum and self.num_players != 2:
             raise BrokenGame(f"zero_sum=True is for two players; this game has {self.num_players}")
+        if self.zero_sum and self.repetition_value.sum() != 0:
+            raise BrokenGame(
+                "zero_sum=True, but repetition_value does not add up to zero: "
+                f"{self.repetition_value.tolist()}"
+            )
         if self.symmetries is not None:
             _check_symmetries(self.symmetries, self.num_actions)
         if self.geometry is not None and self.geometry[0] not in ("grid", "hex"):
@@ -619,6 +628,15 @@ def _checked_data(data: Any) -> tuple[np.ndarray, ...]:
     if not isinstance(data, tuple) or not all(isinstance(a, np.ndarray) for a in data):
         raise BrokenGame("data must be a tuple of NumPy arrays")
     return data
+
+
+def _checked_repetition(value: Any, num_players: int) -> np.ndarray:
+    values = np.asarray(value, float)
+    if values.shape not in ((), (1,), (num_players,)) or not np.isfinite(values).all():
+        raise BrokenGame(
+            f"repetition_value must be a number or one per player ({num_players}); got {value}"
+        )
+    return np.broadcast_to(values, (num_players,)).copy()
 
 
 def _checked_range(payoff_range: Any, num_players: int) -> np.ndarray | None:

@@ -1,22 +1,21 @@
-"""The one search loop: descend, expand, evaluate, back up; and what drives it."""
+"""search(): one search from its options to its result; Searcher, which keeps its tree."""
 
 from __future__ import annotations
 
 import math
 import time
-import weakref
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ramify import backup as backups
-from ramify import evaluators
-from ramify import selection as rules
-from ramify._compile import UNBOUND, Kernel, compile_kernel
-from ramify.backup import DISCOUNT, Backup, back_up
-from ramify.choice import SearchResult
+from ramify import _machine, stopping
+from ramify import choice as choices
+from ramify.backup import Backup
+from ramify.choice import Choice, SearchResult
+from ramify.compose import Composition, Options, Workspace, checked_options, compose
 from ramify.errors import BrokenGame
 from ramify.evaluators import (
     BAD_ACTION,
@@ -28,479 +27,16 @@ from ramify.evaluators import (
     DONE,
     ENDLESS_PLAYOUT,
     GROW,
-    GUARD,
-    GUARD_AT,
-    HAS_CHANCE,
-    MAX_OUTCOMES,
     NOT_ZERO_SUM,
-    NUM_ACTIONS,
-    NUM_PLAYERS,
+    PAYS_EARLY,
+    SETTLED,
     Evaluator,
-    chance,
-    legal,
-    step,
 )  # fmt: skip
-from ramify.game import CHANCE, ENDLESS, OVER, Game, State, StateViews, make_rng
-from ramify.selection import Rule, best_edge, draw_outcome
-from ramify.tree import (
-    FIRST_BLOCK,
-    HAS_PRIORS,
-    LAZY_ABOVE,
-    NONE,
-    NUM_VALUES,
-    ZERO_SUM,
-    Tree,
-    component,
-    num_values,
-    write_edge,
-)  # fmt: skip
-
-# Bound when a search is composed.
-value_leaf = UNBOUND
-width = score = unvisited = scale = UNBOUND
-root_width = root_score = root_unvisited = root_scale = UNBOUND
-ROOT_DIFFERS = UNBOUND
-ROOM = UNBOUND  # the most edges one simulation makes, those of chance nodes aside
-
-# Kernels hand on int64 and never a literal: Numba would compile the callee once for each type.
-NO_EDGES = np.int64(0)
-
-MAX_DEPTH = 4096  # a descent ends here at the latest, and its last node is valued again
-
-
-# --- kernels: one simulation, in four steps -------------------------------------------------------
-
-
-def simulate(
-    head: np.ndarray, edges: np.ndarray, states: Any, actions: np.ndarray,
-    probabilities: np.ndarray, logits: np.ndarray, path: np.ndarray, vectors: np.ndarray,
-    root_squares: np.ndarray, rng: np.ndarray, parameters: np.ndarray, root_parameters: np.ndarray,
-    limits: np.ndarray, data: Any, num_simulations: int,
-) -> int:  # fmt: skip
-    """Run up to `num_simulations` more simulations; DONE, GROW, or what is wrong with the game."""
-    tree = head[0]
-    returns, reward = vectors[0], vectors[1]
-    for _ in range(num_simulations):
-        if tree.used + ROOM > tree.capacity and tree.may_grow:
-            return GROW
-        drawn = rng[0]
-        states[1] = states[0]
-        status = descend(
-            tree, edges, states[1], actions, probabilities, path, reward, rng, parameters,
-            root_parameters, data,
-        )  # fmt: skip
-        depth = tree.depth
-        for player in range(NUM_PLAYERS):
-            returns[player] = 0.0
-        if status == DONE and states[1].to_play != OVER:
-            status = evaluate_leaf(
-                tree, edges, path, depth, states, actions, probabilities, logits, reward, returns,
-                rng, limits, data,
-            )  # fmt: skip
-        if HAS_CHANCE and status == GROW:
-            # The simulation starts again in a larger tree, as if it had never begun.
-            rng[0] = drawn
-            take_back(edges, path, depth)
-        if status != DONE:
-            return status
-        back_up(tree, edges, path, depth, returns, root_squares)
-        tree.simulations += 1
-        tree.depth_sum += depth
-    return DONE
-
-
-def take_back(edges: np.ndarray, path: np.ndarray, depth: int) -> None:
-    """Forget the edge that a simulation made and did not get to count."""
-    node = np.int64(0)
-    for i in range(depth):
-        edge = np.int64(path[i].edge)
-        if not HAS_PRIORS and path[i].player != CHANCE and edges[edge].visits == 0:
-            edges[node].num_edges -= 1
-        node = edge
-
-
-def descend(
-    tree: Any, edges: np.ndarray, state: Any, actions: np.ndarray, probabilities: np.ndarray,
-    path: np.ndarray, reward: np.ndarray, rng: np.ndarray, parameters: np.ndarray,
-    root_parameters: np.ndarray, data: Any,
-) -> int:  # fmt: skip
-    """Walk from the root to a leaf; `state` becomes the leaf's, `path` the edges taken."""
-    node = np.int64(0)
-    tree.depth = 0
-    for depth in range(path.shape[0]):
-        player = np.int64(state.to_play)
-        if player < 0 or player >= NUM_PLAYERS:
-            if player == OVER:
-                break
-            if not HAS_CHANCE or player != CHANCE:
-                return BAD_TO_PLAY
-        if edges[node].first == NONE:
-            # With priors a leaf gets its edges when it is valued; without, when it is met again.
-            if player != CHANCE and (HAS_PRIORS or (depth > 0 and edges[node].visits == 0)):
-                break
-            status = expand(tree, edges, node, state, actions, probabilities, data)
-            if status != DONE:
-                return status
-            if edges[node].first == NONE:
-                if HAS_CHANCE and tree.may_grow:
-                    return GROW
-                break  # no room
-        if HAS_CHANCE and player == CHANCE:
-            edge = draw_outcome(edges, node, rng)
-        else:
-            edge = select(
-                tree, edges, node, player, state, actions, path, depth, parameters,
-                root_parameters, data,
-            )  # fmt: skip
-            if edge < 0:
-                return -edge
-        record = path[depth]
-        record.edge = edge
-        record.player = player
-        status = take(state, np.int64(edges[edge].action), reward, data)
-        for j in range(NUM_VALUES):
-            record.reward[j] = reward[j]
-        tree.depth = depth + 1
-        if status != DONE:
-            return status
-        node = np.int64(edge)
-    return DONE
-
-
-def take(state: Any, action: int, reward: np.ndarray, data: Any) -> int:
-    """Step the state, and check what the step did."""
-    for player in range(NUM_PLAYERS):
-        reward[player] = 0.0
-    step(state, action, reward, data)
-    total = 0.0
-    for player in range(NUM_PLAYERS):
-        total += reward[player]
-    if ZERO_SUM:
-        if total != 0.0:  # so is a sum that is no number
-            return NOT_ZERO_SUM
-    elif not math.isfinite(total):
-        return BAD_REWARD
-    return DONE
-
-
-def select(
-    tree: Any, edges: np.ndarray, node: int, player: int, state: Any, actions: np.ndarray,
-    path: np.ndarray, depth: int, parameters: np.ndarray, root_parameters: np.ndarray, data: Any,
-) -> int:  # fmt: skip
-    """The edge the rule takes at a node, made if it is new; minus a status where that fails."""
-    num_untried = np.int64(0)
-    if not HAS_PRIORS:
-        num_untried = np.int64(edges[node].num_legal - edges[node].num_edges)
-    value = node_value(edges, node, player, path, depth)
-    while True:
-        if ROOT_DIFFERS and node == 0:
-            edge = best_edge(
-                tree, edges, node, player, value, num_untried, root_parameters,
-                root_width, root_score, root_unvisited, root_scale,
-            )  # fmt: skip
-        else:
-            edge = best_edge(
-                tree, edges, node, player, value, num_untried, parameters,
-                width, score, unvisited, scale,
-            )  # fmt: skip
-        if edge != NONE:
-            return edge
-        if num_untried == 0:
-            return np.int64(edges[node].first)  # the rule's scores are no numbers
-        edge = next_untried(tree, edges, node, state, actions, data)
-        if edge != NONE:
-            return edge
-        num_untried = np.int64(0)  # no room for another edge: make do with those there are
-
-
-def node_value(edges: np.ndarray, node: int, player: int, path: np.ndarray, depth: int) -> float:
-    """V(s): the mean return seen at a node, which is its edge's without the reward of that edge."""
-    visits = edges[node].visits
-    if visits == 0:
-        return 0.0
-    value = component(edges[node].value_sum, player) / visits
-    if depth > 0:
-        value = (value - component(path[depth - 1].reward, player)) / DISCOUNT
-    return value
-
-
-def expand(
-    tree: Any, edges: np.ndarray, node: int, state: Any, actions: np.ndarray,
-    probabilities: np.ndarray, data: Any,
-) -> int:  # fmt: skip
-    """Give a node its edges, or its first ones; it stays without where there is no room."""
-    if HAS_CHANCE and state.to_play == CHANCE:
-        return expand_chance(tree, edges, node, state, actions, probabilities, data)
-    count = np.int64(legal(state, actions, data))
-    if count < 1 or count > NUM_ACTIONS or actions[GUARD_AT] != GUARD:
-        return BAD_COUNT
-    if HAS_PRIORS:
-        status = make_edges(tree, edges, node, actions, NO_EDGES, count)
-    else:
-        status = make_edges(tree, edges, node, actions, NO_EDGES, block_size(count, NO_EDGES))
-        edges[node].num_legal = count
-        edges[node].num_edges = 0
-    return status
-
-
-def block_size(count: int, num_edges: int) -> int:
-    """Room for the edges of a node with `count` legal actions that has used up `num_edges`."""
-    if count <= LAZY_ABOVE:
-        return count
-    return min(count, max(FIRST_BLOCK, 2 * num_edges))
-
-
-def make_edges(
-    tree: Any, edges: np.ndarray, node: int, actions: np.ndarray, kept: int, size: int
-) -> int:
-    """Move a node to a fresh block of `size` edges: the first `kept` it has, then new ones."""
-    if tree.used + size > tree.capacity:
-        return DONE
-    first = tree.used
-    for i in range(kept):
-        edges[first + i] = edges[edges[node].first + i]
-    for i in range(kept, size):
-        if actions[i] < 0 or actions[i] >= NUM_ACTIONS:
-            return BAD_ACTION
-        write_edge(edges, first + i, actions[i])
-    tree.used += size
-    edges[node].first = first
-    edges[node].num_edges = size
-    return DONE
-
-
-def next_untried(
-    tree: Any, edges: np.ndarray, node: int, state: Any, actions: np.ndarray, data: Any
-) -> int:
-    """The next edge of a node in the order of `legal`; NONE where there is no room for it."""
-    if HAS_PRIORS:
-        return NONE  # all were made at once
-    count, num_edges = np.int64(edges[node].num_legal), np.int64(edges[node].num_edges)
-    if count > LAZY_ABOVE and num_edges >= FIRST_BLOCK and num_edges & (num_edges - 1) == 0:
-        if legal(state, actions, data) != count or actions[GUARD_AT] != GUARD:
-            return -BAD_COUNT
-        first = edges[node].first
-        size = block_size(count, num_edges)
-        status = make_edges(tree, edges, node, actions, num_edges, size)
-        if status != DONE:
-            return -status
-        if edges[node].first == first:
-            return -GROW if HAS_CHANCE and tree.may_grow else NONE
-    edges[node].num_edges = num_edges + 1
-    return edges[node].first + num_edges
-
-
-def expand_chance(
-    tree: Any, edges: np.ndarray, node: int, state: Any, actions: np.ndarray,
-    probabilities: np.ndarray, data: Any,
-) -> int:  # fmt: skip
-    """Give a chance node one edge for every outcome that can happen."""
-    count = chance(state, actions, probabilities, data)
-    if count < 1 or count > MAX_OUTCOMES:
-        return BAD_CHANCE
-    total = 0.0
-    for i in range(count):
-        if not probabilities[i] >= 0.0:
-            return BAD_CHANCE
-        total += probabilities[i]
-    if not abs(total - 1.0) < 1e-9:
-        return BAD_CHANCE
-    if tree.used + count > tree.capacity:
-        return DONE
-    first = tree.used
-    for i in range(count):
-        if probabilities[i] > 0.0:
-            write_edge(edges, tree.used, actions[i])
-            edges[tree.used].prior = probabilities[i]
-            tree.used += 1
-    edges[node].first = first
-    edges[node].num_edges = tree.used - first
-    return DONE
-
-
-def evaluate_leaf(
-    tree: Any, edges: np.ndarray, path: np.ndarray, depth: int, states: Any, actions: np.ndarray,
-    probabilities: np.ndarray, logits: np.ndarray, reward: np.ndarray, returns: np.ndarray,
-    rng: np.ndarray, limits: np.ndarray, data: Any,
-) -> int:  # fmt: skip
-    """Value the leaf, and with priors give it its edges."""
-    num_playouts = limits[0]
-    max_plies = min(limits[1], limits[2] - depth)
-    node = np.int64(path[depth - 1].edge) if depth > 0 else np.int64(0)
-    expands = HAS_PRIORS and states[1].to_play != CHANCE and edges[node].first == NONE
-    if expands:
-        status = expand(tree, edges, node, states[1], actions, probabilities, data)
-        if status != DONE:
-            return status
-        if HAS_CHANCE and tree.may_grow and edges[node].first == NONE:
-            return GROW
-    status = value_leaf(
-        states, actions, probabilities, logits, reward, returns, rng, num_playouts, max_plies, data
-    )
-    if expands and status == DONE and edges[node].first != NONE:
-        status = write_priors(edges, node, logits)
-    return status
-
-
-def write_priors(edges: np.ndarray, node: int, logits: np.ndarray) -> int:
-    """Softmax of the log-priors over the legal actions; uniform where they leave nothing."""
-    first, num_edges = edges[node].first, edges[node].num_edges
-    largest = -math.inf
-    for edge in range(first, first + num_edges):
-        logit = logits[edges[edge].action]
-        if not logit < math.inf:
-            return BAD_VALUE
-        largest = max(largest, logit)
-    total = 0.0
-    for edge in range(first, first + num_edges):
-        logit = logits[edges[edge].action]
-        weight = 1.0 if largest == -math.inf else math.exp(logit - largest)
-        edges[edge].prior = weight
-        total += weight
-    for edge in range(first, first + num_edges):
-        edges[edge].prior = float(edges[edge].prior) / total
-    return DONE
-
-
-# --- composing -----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Composition:
-    """A game, its rules of search and their kernel."""
-
-    game: Game
-    selection: Rule
-    root_selection: Rule
-    evaluator: Evaluator
-    backup: Backup
-    kernel: Kernel
-
-
-_compositions: weakref.WeakKeyDictionary[Game, dict[Any, Kernel]] = weakref.WeakKeyDictionary()
-
-
-def _compose(
-    game: Game, selection: Any, root_selection: Any, backup: Any, evaluator: Any, debug: bool
-) -> _Composition:
-    """The kernel for these rules, from memory, from disk, or compiled now."""
-    if evaluator is None:
-        evaluator = evaluators.playout()
-    elif not isinstance(evaluator, Evaluator):
-        evaluator = evaluators.compiled(evaluator)
-    if selection is None:
-        selection = rules.puct() if evaluator.gives_priors else rules.ucb1()
-    if root_selection is None:
-        root_selection = selection
-    backup = backups.mean() if backup is None else backup
-    for name, value, kind in (
-        ("selection", selection, Rule),
-        ("root_selection", root_selection, Rule),
-        ("backup", backup, Backup),
-    ):
-        if not isinstance(value, kind):
-            raise TypeError(
-                f"{name} must come from ramify.{'backup' if kind is Backup else 'selection'}, "
-                f"for instance {'backup.mean()' if kind is Backup else 'selection.ucb1()'}; "
-                f"got {value!r}"
-            )
-    key = (
-        _functions(selection), _functions(root_selection), evaluator.value_leaf,
-        evaluator.functions, evaluator.max_plies is None, root_selection != selection, debug,
-    )  # fmt: skip
-    known = _compositions.setdefault(game, {})
-    if key not in known:
-        bound = _bindings(game, selection, root_selection, evaluator)
-        example = Tree(game, game.start(), evaluator.gives_priors, num_root_edges=1, capacity=1)
-        work = _Workspace(game, selection, root_selection, evaluator, example, make_rng(0))
-        arguments = (example.head, example.edges, *work.arguments, 0)
-        label = f"{game.name}: {selection.name}, {evaluator.name}"
-        known[key] = compile_kernel(simulate, bound, arguments, label=label, debug=debug)
-    return _Composition(game, selection, root_selection, evaluator, backup, known[key])
-
-
-def _functions(rule: Rule) -> tuple[Any, ...]:
-    return rule.width, rule.score, rule.unvisited, rule.scale
-
-
-def _bindings(
-    game: Game, selection: Rule, root_selection: Rule, evaluator: Evaluator
-) -> dict[str, Any]:
-    return evaluators.bindings(game, evaluator) | {
-        "ROOM": game.num_actions,
-        "HAS_PRIORS": evaluator.gives_priors,
-        "SEES_RANGE": game.payoff_range is None,
-        "value_leaf": evaluator.value_leaf,
-        "ROOT_DIFFERS": root_selection != selection,
-        "width": selection.width,
-        "score": selection.score,
-        "unvisited": selection.unvisited,
-        "scale": _scale(game, selection),
-        "root_width": root_selection.width,
-        "root_score": root_selection.score,
-        "root_unvisited": root_selection.unvisited,
-        "root_scale": _scale(game, root_selection),
-    }
-
-
-def _scale(game: Game, rule: Rule) -> Callable[..., Any]:
-    if rule.scale not in rules.SCALES:
-        raise ValueError(f"a rule's scale is one of {', '.join(rules.SCALES)}; got {rule.scale!r}")
-    stated = game.payoff_range is not None
-    return rules.SCALES["unit" if rule.scale == "span" and not stated else rule.scale]
-
-
-class _Workspace:
-    """The arrays a kernel works on besides the tree."""
-
-    def __init__(
-        self, game: Game, selection: Rule, root_selection: Rule, evaluator: Evaluator, tree: Tree,
-        rng: np.ndarray,
-    ) -> None:  # fmt: skip
-        largest = max(game.num_actions, game.max_outcomes)
-        self.states = np.zeros(3, game.dtype)
-        self.states[0] = tree.state
-        # Behind the last action stand guards, so that a `legal` that writes too much is caught.
-        self.actions = np.full(2 * largest + 1024, GUARD, np.int32)
-        plies_left = _plies_left(game, tree.state)
-        longest = ENDLESS if evaluator.max_plies is None else evaluator.max_plies
-        self.path = np.zeros(min(MAX_DEPTH, plies_left), _path_dtype(num_values(game)))
-        self.arguments = (
-            self.states,
-            self.actions,
-            np.zeros(game.max_outcomes + 1024),  # probabilities
-            np.zeros(game.num_actions if evaluator.gives_priors else 1),  # logits
-            self.path,
-            np.zeros((2, game.num_players)),  # returns, reward
-            tree.root_squares,
-            rng,
-            np.array(selection.parameters, float),
-            np.array(root_selection.parameters, float),
-            np.array([evaluator.num_playouts, longest, plies_left]),
-            game.data,
-        )
-
-
-def _path_dtype(num_values: int) -> np.dtype:
-    return np.dtype(
-        [("edge", np.int32), ("player", np.int32), ("reward", np.float64, (num_values,))]
-    )
-
-
-def _plies_left(game: Game, state: np.record) -> int:
-    """How many plies may follow the root."""
-    if game.max_plies is None:
-        return ENDLESS
-    ply = int(state["ply"]) if "ply" in (game.dtype.names or ()) else 0
-    if ply >= game.max_plies:
-        raise BrokenGame(
-            f"the root is at ply {ply}, but {game.name} has max_plies={game.max_plies} and should "
-            "be over by then"
-        )
-    return game.max_plies - ply
-
-
-# --- driving -------------------------------------------------------------------------------------
+from ramify.game import CHANCE, ENDLESS, Game, State, StateViews, make_rng
+from ramify.gumbel import gumbel_noise, halving_schedule
+from ramify.selection import Noise, Rule, Widening
+from ramify.stopping import AnyStops
+from ramify.tree import NONE, TABLE, Tree, empty_table
 
 
 @dataclass(frozen=True)
@@ -521,11 +57,24 @@ def search(
     seconds: float | None = None,
     selection: Rule | None = None,
     root_selection: Rule | None = None,
+    root_noise: Noise | None = None,
     backup: Backup | None = None,
     evaluator: Evaluator | Callable[..., None] | None = None,
+    widening: Widening | None = None,
+    chance: str | Widening = "sample",
+    open_loop: bool = False,
+    transpositions: bool = False,
+    solver: bool = False,
+    opponents: str = "maxn",
+    ties: str = "first",
+    threads: int = 1,
+    parallel: str = "auto",
+    in_flight: str = "virtual",
+    stop: AnyStops = None,
+    choice: str | Choice | None = None,
     seed: int = 0,
     progress: Callable[[Progress], None] | None = None,
-    tree: Tree | None = None,
+    tree: Tree | tuple[Tree, ...] | None = None,
     max_memory: int | str | None = None,
     debug: bool = False,
 ) -> SearchResult:
@@ -537,41 +86,75 @@ def search(
     Args:
         selection: how edges are chosen; UCB1, or PUCT where the evaluator gives priors.
         root_selection: how the root's edges are chosen, if different.
-        backup: how results enter the statistics; the mean.
+        root_noise: noise in the root's priors, from `selection.dirichlet`.
+        backup: how a node's value follows from what is below; the mean.
         evaluator: what a leaf is worth; one random playout. A plain function is compiled in.
+        widening: opens edges one by one, from `selection.widening`.
+        chance: how outcomes are taken: "sample", "proportional" (always the one most overdue), or
+            `selection.outcome_widening`.
+        open_loop: let nodes be sequences of actions, whatever chance does in between.
+        transpositions: let states that are reached in several ways share one node.
+        solver: prove values from the ends of episodes up, and stop once the root is proven.
+        opponents: "maxn", each player wants the most; "paranoid", all are against the one to move.
+        ties: "first" of equals, or "random".
+        threads: how many search at once.
+        parallel: "root", trees of their own that are added up, the same for the same seed; "tree",
+            one tree; "auto" measures which fits.
+        in_flight: what others see of simulations under way in one tree: "virtual" visits that
+            count as losses, or "unobserved" ones that count as visits alone.
+        stop: when to end before the budget is used up, from `ramify.stopping`.
+        choice: how `result.action` is chosen, from `ramify.choice`; the most visited.
         progress: called with a `Progress` every few hundredths of a second.
-        tree: the tree of an earlier search of the same state, to go on from.
-        max_memory: bytes, or text as "500MB"; when they are used up the tree stops growing and its
-            leaves are valued again.
+        tree: the tree of an earlier search of the same state (or its `trees`), to go on from.
+        max_memory: bytes, or text as "500MB"; when they are used up the least visited parts of the
+            tree are given up, and the search goes on.
         debug: compile with bounds checks, to find out why a game crashes.
     """
-    root = game.copy(state)
+    composing = {
+        "selection": selection, "root_selection": root_selection, "root_noise": root_noise,
+        "backup": backup, "evaluator": evaluator, "widening": widening, "chance": chance,
+        "open_loop": open_loop, "transpositions": transpositions, "solver": solver,
+        "opponents": opponents, "ties": ties, "in_flight": in_flight, "debug": debug,
+    }  # fmt: skip
     _check_budget(num_simulations, seconds)
     began = time.perf_counter()
+    root = game.copy(state)
     num_legal = len(game.legal(root))  # a game that is wrong at once says so in plain Python
+    watch = stopping.watch(stop)
+    given = () if tree is None else (tree,) if isinstance(tree, Tree) else tuple(tree)
+    plan = _plan(game, root, composing, threads, parallel, given)
+    options = plan.composition.options
+    picked = choices.as_choice(choice, after_gumbel=options.is_gumbel)
+    told = _told_options(options, plan, max_memory, stop, picked)
     if num_legal == 0:
-        return SearchResult(game, Tree(game, root, False, 0, 1), "terminal", 0, 0.0, seed)
-    composition = _compose(game, selection, root_selection, backup, evaluator, debug)
-    if tree is None:
-        guess = 3 * min(num_simulations or 4096, 4_000_000)
-        tree = Tree(game, root, composition.evaluator.gives_priors, num_legal, guess)
-    else:
-        _check_tree(composition, root, tree)
-    driver = _Driver(composition, tree, seed, _bytes(max_memory))
+        empty = Tree(game, root, plan.composition.layout, 0, 1)
+        return SearchResult(game, (empty,), "terminal", 0, 0.0, seed, told, picked)
+    _check_root(game, root, options, num_simulations)
+    trees = _trees(plan, root, num_legal, num_simulations, given)
+    max_bytes = _bytes(max_memory)
+    if max_bytes is not None:
+        max_bytes //= len(trees)
+    drivers = [_Driver(plan, t, seed, i, max_bytes, num_simulations) for i, t in enumerate(trees)]
     loaded = time.perf_counter()
+
+    def report(status: str) -> SearchResult:
+        return SearchResult(
+            game,
+            tuple(driver.tree for driver in drivers),
+            status,
+            sum(driver.simulations for driver in drivers),
+            time.perf_counter() - loaded,
+            seed,
+            told,
+            picked,
+            compile_seconds=loaded - began,
+            cached=plan.composition.kernel.cached,
+            profile=_profile(drivers, time.perf_counter() - loaded),
+        )
+
     deadline = math.inf if seconds is None else loaded + seconds
-    status = driver.run(num_simulations, deadline, progress)
-    ended = time.perf_counter()
-    return SearchResult(
-        game,
-        tree,
-        status,
-        driver.simulations,
-        ended - loaded,
-        seed,
-        compile_seconds=loaded - began,
-        cached=composition.kernel.cached,
-    )
+    status = _Team(drivers).run(num_simulations, deadline, watch, progress, report)
+    return report(status)
 
 
 def search_many(
@@ -586,117 +169,471 @@ def search_many(
     return [search(game, state, seed=seed + i, **options) for i, state in enumerate(states)]
 
 
+class Searcher:
+    """Searches an episode ply by ply and keeps what it learned.
+
+    >>> from ramify import Searcher, games
+    >>> searcher = Searcher(games.tic_tac_toe(), solver=True)
+    >>> result = searcher.search(num_simulations=500)
+    >>> searcher.advance(result.action)
+    >>> searcher.tree.root.visits > 0
+    True
+    """
+
+    def __init__(self, game: Game, **options: Any) -> None:
+        """
+        Args:
+            options: as in `search`, except for the budget, `tree` and `seed`.
+        """
+        for name in ("num_simulations", "seconds", "tree", "seed"):
+            if name in options:
+                raise TypeError(f"{name} is given to Searcher.search, not to Searcher")
+        root_selection = options.get("root_selection")
+        if isinstance(root_selection, Rule) and root_selection.at_root:
+            raise ValueError(
+                f"root_selection={root_selection.name} halves a fresh root and cannot use a tree "
+                "that was kept; use search() for it, or another rule"
+            )
+        self.game = game
+        self.options = options
+        self.state = game.start()
+        self._trees: tuple[Tree, ...] = ()
+
+    @property
+    def tree(self) -> Tree | None:
+        """What is known of `state`, of the first thread; None before the first search."""
+        return self._trees[0] if self._trees else None
+
+    def search(
+        self,
+        state: State | None = None,
+        *,
+        num_simulations: int | None = None,
+        seconds: float | None = None,
+        seed: int = 0,
+        progress: Callable[[Progress], None] | None = None,
+    ) -> SearchResult:
+        """As `ramify.search`; it goes on from the tree where `state` is the one it belongs to.
+
+        Args:
+            state: the start of the episode, or what `advance` came to.
+        """
+        if state is not None and self.game.key(state) != self.game.key(self.state):
+            self.state = self.game.copy(state)
+            self._trees = ()
+        result = search(
+            self.game, self.state, num_simulations=num_simulations, seconds=seconds, seed=seed,
+            progress=progress, tree=self._trees or None, **self.options,
+        )  # fmt: skip
+        if result.status != "terminal":
+            self._trees = result.trees
+        return result
+
+    def advance(self, action: int) -> None:
+        """Take an action or outcome: what hangs below it becomes the tree."""
+        after, _ = self.game.step(self.state, action)
+        if self.options.get("open_loop") and self.game.to_play(self.state) == CHANCE:
+            for tree in self._trees:  # nodes do not tell outcomes apart
+                tree.state = after
+        else:
+            below = [tree.below(action) for tree in self._trees]
+            self._trees = () if None in below else tuple(filter(None, below))
+        self.state = after
+
+
+# --- planning ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What is searched how, and by how many threads."""
+
+    composition: Composition
+    threads: int
+    parallel: str  # "root", "tree", or "" for one thread
+
+    @property
+    def num_trees(self) -> int:
+        return self.threads if self.parallel == "root" else 1
+
+
+DEAR = 50e-6  # seconds for a simulation from which on threads share a tree
+
+
+def _plan(
+    game: Game, root: np.record, composing: dict[str, Any], threads: int, parallel: str,
+    trees: tuple[Tree, ...],
+) -> _Plan:  # fmt: skip
+    """The kernel to run; which way threads go is measured where nobody says."""
+    if threads < 1:
+        raise ValueError(f"threads must be at least 1; got {threads}")
+    if parallel not in ("auto", "root", "tree"):
+        raise ValueError(f'parallel must be "auto", "root" or "tree"; got {parallel!r}')
+    if threads == 1:
+        return _Plan(compose(game, checked_options(game, **composing)), 1, "")
+    options = checked_options(game, **composing)
+    if parallel == "auto":
+        parallel = "root"
+        if trees:
+            parallel = "tree" if trees[0].layout.pending else "root"
+        elif not options.is_gumbel and not game.is_over(root):
+            parallel = "tree" if _cost(game, root, options) > DEAR else "root"
+    if parallel == "root" and options.is_gumbel:
+        raise ValueError(
+            f"root_selection={options.root_selection.name} halves one root; use threads=1 with it, "
+            'or parallel="tree"'
+        )
+    options = checked_options(game, **composing, shares_tree=parallel == "tree")
+    return _Plan(compose(game, options), threads, parallel)
+
+
+def _cost(game: Game, root: np.record, options: Options, most: int = 64) -> float:
+    """Seconds a simulation takes, from a few of them."""
+    plan = _Plan(compose(game, options), 1, "")
+    tree = Tree(game, root, plan.composition.layout, game.num_actions, 1024)
+    driver = _Driver(plan, tree, 0, 0, None, most)
+    began = time.perf_counter()
+    driver.run(most, began + 0.01)
+    return (time.perf_counter() - began) / max(1, driver.simulations)
+
+
+def _trees(
+    plan: _Plan, root: np.record, num_legal: int, num_simulations: int | None,
+    given: tuple[Tree, ...],
+) -> tuple[Tree, ...]:  # fmt: skip
+    """The trees to search: those given, or new ones."""
+    composition = plan.composition
+    if given:
+        for tree in given:
+            _check_tree(composition, root, tree)
+        if len(given) != plan.num_trees:
+            raise ValueError(
+                f"the search was begun with {len(given)} trees and now has {plan.num_trees}; go on "
+                "with the same threads= and parallel="
+            )
+        return given
+    share = -(-(num_simulations or 4096) // plan.num_trees)
+    guess = 3 * min(share, 4_000_000)
+    trees = tuple(
+        Tree(composition.game, root, composition.layout, num_legal, guess)
+        for _ in range(plan.num_trees)
+    )
+    if composition.options.sees_range(composition.game):
+        for tree in trees:
+            tree.forget_range(seen=True)
+    return trees
+
+
+def _told_options(
+    options: Options, plan: _Plan, max_memory: Any, stop: Any, choice: Choice
+) -> dict[str, Any]:
+    """The options of a search by the names that `search` knows them by, defaults filled in."""
+    told = {name: value for name, value in vars(options).items() if name != "shares_tree"}
+    if options.root_selection == options.selection:
+        told["root_selection"] = None
+    return told | {
+        "threads": plan.threads, "parallel": plan.parallel or "auto", "max_memory": max_memory,
+        "stop": stop, "choice": choice,
+    }  # fmt: skip
+
+
+# --- driving -------------------------------------------------------------------------------------
+
+
 class _Driver:
-    """Calls the kernel in pieces of a few hundredths of a second until the budget is used up."""
+    """Lets one tree be searched, in pieces of a few hundredths of a second."""
 
     PIECE_SECONDS = 0.02
 
     def __init__(
-        self, composition: _Composition, tree: Tree, seed: int, max_bytes: int | None
-    ) -> None:
-        self.composition = composition
+        self, plan: _Plan, tree: Tree, seed: int, stream: int, max_bytes: int | None,
+        num_simulations: int | None,
+    ) -> None:  # fmt: skip
+        self.composition = plan.composition
         self.tree = tree
         self.max_bytes = max_bytes
-        self.before = int(tree.head["simulations"][0])
+        self.before = tree.simulations
+        self.cancelled = False
+        self.piece, self.rate = 32, 0.0
+        self.seed = seed
+        options = plan.composition.options
+        num_workers = plan.threads if options.shares_tree else 1
         # A tree that is searched again goes on with fresh random numbers.
-        rng = make_rng(seed, stream=self.before)
-        self.work = _Workspace(
-            composition.game, composition.selection, composition.root_selection,
-            composition.evaluator, tree, rng,
-        )  # fmt: skip
+        streams = (self.before + (stream + worker << 40) for worker in range(num_workers))
+        self.works = [
+            Workspace(
+                tree.game, options, plan.composition.arrays, tree, make_rng(seed, stream=number)
+            )
+            for number in streams
+        ]
+        for work in self.works[1:]:
+            work.lock = self.works[0].lock
+        self.pool = ThreadPoolExecutor(num_workers) if num_workers > 1 else None
+        tree.head["room"] = num_workers * (tree.game.num_actions + 1)
+        if tree.layout.appends:  # blocks double, and a path has many of them
+            tree.head["room"] *= 8
         self._grow(len(tree.edges))
-
-    def run(
-        self,
-        num_simulations: int | None,
-        deadline: float,
-        progress: Callable[[Progress], None] | None,
-    ) -> str:
-        """Why the search ended: "simulations", "seconds" or "interrupted"."""
-        began = time.perf_counter()
-        piece, rate = 32, 0.0
-        try:
-            self._value_root()
-            while num_simulations is None or self.simulations < num_simulations:
-                now = time.perf_counter()
-                if now >= deadline:
-                    return "seconds"
-                if num_simulations is not None:
-                    piece = min(piece, num_simulations - self.simulations)
-                if rate and deadline < math.inf:
-                    piece = min(piece, max(1, int(rate * (deadline - now))))
-                done = self._simulate(piece)
-                spent = max(1e-6, time.perf_counter() - now)
-                rate = done / spent
-                piece = max(1, min(8 * piece, int(rate * self.PIECE_SECONDS)))
-                if progress is not None:
-                    elapsed = time.perf_counter() - began
-                    progress(Progress(self.simulations, num_simulations, elapsed, self.tree))
-        except KeyboardInterrupt:
-            return "interrupted"
-        finally:
-            self.tree.resize(0)
-        return "simulations"
+        self.is_begun = False
+        self.num_simulations = num_simulations
 
     @property
     def simulations(self) -> int:
         """Those of this search; from the tree, so that an interrupt cannot lose any."""
-        return int(self.tree.head["simulations"][0]) - self.before
+        return self.tree.simulations - self.before
+
+    def run(
+        self, until: int | None, deadline: float, look: Callable[[], None] | None = None
+    ) -> str:
+        """Simulate until there are so many; why it ended: "", "seconds", "solved", "cancelled"."""
+        if not self.is_begun:
+            self.is_begun = True
+            self._value_root()
+            self._prepare_root()
+        while until is None or self.simulations < until:
+            now = time.perf_counter()
+            if self.cancelled:
+                return "cancelled"
+            if now >= deadline:
+                return "seconds"
+            piece = self.piece
+            if until is not None:
+                piece = min(piece, until - self.simulations)
+            if self.rate and deadline < math.inf:
+                piece = min(piece, max(1, int(self.rate * (deadline - now))))
+            before = self.simulations
+            if self._simulate(piece) == SETTLED:
+                return "solved"
+            spent = max(1e-6, time.perf_counter() - now)
+            self.rate = (self.simulations - before) / spent
+            self.piece = max(1, min(8 * self.piece, int(self.rate * self.PIECE_SECONDS)))
+            if look is not None:
+                look()
+        return ""
+
+    def close(self) -> None:
+        """Give back what is not needed any more."""
+        if self.pool is not None:
+            self.pool.shutdown()
+        self.tree.resize(0)
 
     def _value_root(self) -> None:
         """With priors the root is valued once, outside the budget."""
         tree = self.tree
         if tree.has_priors and tree.edges["first"][0] == NONE and tree.root.to_play != CHANCE:
-            self._simulate(1)
-            tree.head["simulations"] = 0
+            self._simulate(1, self.works[:1])
+            for name in ("simulations", "since_root"):
+                tree.head[name] -= 1
 
-    def _simulate(self, num_simulations: int) -> int:
-        """Run the kernel; the number of simulations it did."""
-        before = self.simulations
-        status = self._call_kernel(num_simulations)
-        if status == GROW:
-            self._grow(2 * len(self.tree.edges))
-        elif status != DONE:
-            raise BrokenGame(_trouble(self.composition, self.work, self.tree, status))
-        return self.simulations - before
+    def _prepare_root(self) -> None:
+        """Draw the noise of the root, and make the schedule of sequential halving."""
+        options, tree = self.composition.options, self.tree
+        tree.root_noise = noise = None
+        if options.root_noise is None and not options.is_gumbel:
+            return
+        edges = tree.root.edges
+        priors = tree.priors(edges)
+        rng = np.random.default_rng([abs(self.seed), self.before, 1])
+        if options.root_noise is not None and priors is not None and tree.root.to_play != CHANCE:
+            noise = options.root_noise.draw(priors, rng)
+        if options.is_gumbel:
+            rule = options.root_selection
+            noise = gumbel_noise(rng, len(edges), rule.parameters[4])
+            if rule.noise is not None:
+                noise = np.array(rule.noise)[tree.edges["action"][edges.start : edges.stop]]
+            considered = min(int(rule.parameters[3]), len(edges))
+            schedule = halving_schedule(considered, self.num_simulations or 1)
+            for work in self.works:
+                work.schedule = schedule
+        tree.root_noise = noise
+        if noise is not None:
+            for work in self.works:
+                work.work["noise"][0, : len(noise)] = noise
 
-    def _call_kernel(self, num_simulations: int) -> int:
+    def _simulate(self, num_simulations: int, works: list[Workspace] | None = None) -> int:
+        """Run the kernel for so many simulations or until it needs more room."""
+        tree, works = self.tree, works or self.works
+        tree.head["remaining"] = num_simulations
+        if len(works) == 1:
+            statuses = [self._call_kernel(works[0])]
+        else:
+            assert self.pool is not None
+            futures = [self.pool.submit(self._call_kernel, work) for work in works]
+            wait(futures)
+            statuses = [future.result() for future in futures]
+        for work, status in zip(works, statuses, strict=True):
+            if status not in (DONE, GROW, SETTLED):
+                raise BrokenGame(_trouble(self.composition, work, tree, status))
+        if SETTLED in statuses:
+            return SETTLED
+        if GROW in statuses:
+            self._grow(2 * len(tree.edges))
+            return GROW
+        return DONE
+
+    def _call_kernel(self, work: Workspace) -> int:
         kernel, tree = self.composition.kernel, self.tree
-        head, edges = tree.head, tree.edges
-        states: Any
-        states, actions, probabilities, logits, path, *rest = self.work.arguments
+        arrays: list[Any] = [tree.head, tree.edges, *work.arguments(tree)]
         if kernel.interpreted:
-            head, edges, path = (array.view(np.recarray) for array in (head, edges, path))
-            states = StateViews(states)
+            arrays = [
+                a.view(np.recarray) if isinstance(a, np.ndarray) and a.dtype.names else a
+                for a in arrays
+            ]
+            arrays[2] = StateViews(work.states)
         try:
             with np.errstate(over="ignore"):
-                return int(
-                    kernel.call(
-                        head, edges, states, actions, probabilities, logits, path, *rest,
-                        num_simulations,
-                    )
-                )  # fmt: skip
+                return int(kernel.call(*arrays))
         except Exception as error:
             what = f"a rule or evaluator raised {type(error).__name__}: {error}"
-            raise BrokenGame(_told(self.composition.game, self.work, tree, what)) from error
+            raise BrokenGame(_told(self.composition.game, work, tree, what)) from error
+
+    # Memory.
 
     def _grow(self, wanted: int) -> None:
-        """Make room for `wanted` edges, as far as memory goes."""
+        """Make room for `wanted` edges, as far as memory goes; beyond, give up what is least."""
         tree = self.tree
-        room = 2 * max(tree.game.num_actions, tree.game.max_outcomes) + 64
-        wanted = max(wanted, int(tree.head["used"][0]) + room)
+        room = int(tree.head["room"][0]) + 2 * tree.game.max_outcomes + 64
+        used = int(tree.head["used"][0])
+        wanted = max(wanted, used + room)
+        most = self._most_edges()
+        if wanted <= most or used + room <= most:
+            tree.resize(min(wanted, most))
+            tree.head["may_grow"] = 1
+        else:
+            self._prune(most, room)
+        if tree.layout.shared:
+            self._fit_table()
+
+    def _most_edges(self) -> int:
+        """How many edges fit into memory twice: where a tree is copied there are two."""
+        tree = self.tree
         most = np.iinfo(np.int32).max
-        if self.max_bytes is not None:
-            overhead = tree.num_bytes - tree.edges.nbytes
-            most = min(most, (self.max_bytes - overhead) // tree.edges.dtype.itemsize)
-            least = 1 + len(tree.root_squares)
-            if most < least:
-                needed = overhead + least * tree.edges.dtype.itemsize
-                raise ValueError(
-                    f"max_memory is {self.max_bytes} bytes; the root alone needs {needed}"
-                )
-        tree.resize(min(wanted, most))
-        tree.head["may_grow"] = len(tree.edges) < most
+        if self.max_bytes is None:
+            return most
+        overhead = tree.head.nbytes + tree.root_squares.nbytes
+        each = tree.edges.dtype.itemsize
+        if tree.layout.shared:
+            each += 2 * TABLE.itemsize + 4
+        most = min(most, (self.max_bytes // 2 - overhead) // each)
+        least = 1 + len(tree.root_squares)
+        if most < least:
+            needed = 2 * (overhead + least * each)
+            raise ValueError(f"max_memory is {self.max_bytes} bytes; the root alone needs {needed}")
+        return most
+
+    def _prune(self, most: int, room: int) -> None:
+        """Give up the least visited half of the tree, or stop growing where that is not enough."""
+        tree = self.tree
+        tree.resize(most)
+        tree.head["may_grow"] = 0
+        if most < 4 * room:
+            return
+        kept = tree.copy(0, most, budget=most // 2)
+        if int(kept.head["used"][0]) + room <= most:
+            tree.edges, tree.table = kept.edges, kept.table
+            tree.head["used"], tree.head["num_nodes"] = kept.head["used"], kept.head["num_nodes"]
+            tree.head["may_grow"] = 1
+
+    def _fit_table(self) -> None:
+        """Make the table of shared nodes large enough for the tree."""
+        tree = self.tree
+        if len(tree.table) < len(tree.edges):
+            table = empty_table(len(tree.edges))
+            tree.move_table(table)
+
+
+class _Team:
+    """Runs drivers side by side, each on a tree of its own."""
+
+    def __init__(self, drivers: list[_Driver]) -> None:
+        self.drivers = drivers
+
+    def run(
+        self,
+        num_simulations: int | None,
+        deadline: float,
+        watch: stopping.Watch,
+        progress: Callable[[Progress], None] | None,
+        report: Callable[[str], SearchResult],
+    ) -> str:
+        """Why the search ended: its status."""
+        began = time.perf_counter()
+
+        def look() -> None:
+            if progress is not None:
+                elapsed = time.perf_counter() - began
+                tree = self.drivers[0].tree
+                progress(Progress(self.simulations, num_simulations, elapsed, tree))
+
+        try:
+            while True:
+                until = self._next_look(num_simulations, watch)
+                status = self._advance(until, deadline, look)
+                if status:
+                    return status
+                if num_simulations is not None and self.simulations >= num_simulations:
+                    return "simulations"
+                left = None if num_simulations is None else num_simulations - self.simulations
+                reached = watch.reached(report("running"), left)
+                if reached is not None:
+                    return reached
+        except KeyboardInterrupt:
+            return "interrupted"
+        finally:
+            for driver in self.drivers:
+                driver.cancelled = True
+                driver.close()
+
+    @property
+    def simulations(self) -> int:
+        return sum(driver.simulations for driver in self.drivers)
+
+    def _next_look(self, num_simulations: int | None, watch: stopping.Watch) -> int | None:
+        """How many simulations there shall be before somebody looks whether to stop."""
+        if not watch.stops:
+            return num_simulations
+        done = self.simulations
+        looks = [] if num_simulations is None else [num_simulations]
+        if watch.interval is not None:
+            looks.append((done // watch.interval + 1) * watch.interval)
+        if watch.reads_clock:
+            rate = sum(driver.rate for driver in self.drivers)
+            looks.append(done + max(32, int(rate * _Driver.PIECE_SECONDS)))
+        return min(looks)
+
+    def _advance(self, until: int | None, deadline: float, look: Callable[[], None]) -> str:
+        """Let every tree have its share of `until` simulations."""
+        if len(self.drivers) == 1:
+            return self.drivers[0].run(until, deadline, look)
+        shares = [
+            None if until is None else (until + len(self.drivers) - 1 - i) // len(self.drivers)
+            for i in range(len(self.drivers))
+        ]
+        with ThreadPoolExecutor(len(self.drivers)) as pool:
+            try:
+                futures = [
+                    pool.submit(driver.run, share, deadline)
+                    for driver, share in zip(self.drivers, shares, strict=True)
+                ]
+                while wait(futures, timeout=_Driver.PIECE_SECONDS).not_done:
+                    look()
+                statuses = [future.result() for future in futures]
+            except BaseException:
+                for driver in self.drivers:
+                    driver.cancelled = True
+                raise
+        if "solved" in statuses:
+            return "solved"
+        return "seconds" if "seconds" in statuses else ""
+
+
+def _profile(drivers: list[_Driver], seconds: float) -> dict[str, float] | None:
+    """Seconds in each part of the simulations, by the share of those that were timed."""
+    times = sum(work.work["times"][0] for driver in drivers for work in driver.works)
+    if not _machine.has_clock() or np.sum(times) == 0:
+        return None
+    shares = times / np.sum(times)
+    names = ("selection", "game", "evaluation", "backup")
+    return {name: float(share * seconds) for name, share in zip(names, shares, strict=True)}
 
 
 # --- checks and messages -------------------------------------------------------------------------
@@ -711,17 +648,47 @@ def _check_budget(num_simulations: int | None, seconds: float | None) -> None:
         raise ValueError(f"seconds must be above 0; got {seconds}")
 
 
-def _check_tree(composition: _Composition, root: np.record, tree: Tree) -> None:
+def _check_tree(composition: Composition, root: np.record, tree: Tree) -> None:
     if tree.game is not composition.game:
         raise ValueError(
             f"the tree belongs to {tree.game.name}, another game than {composition.game.name}"
         )
     if tree.game.key(tree.state) != tree.game.key(root):
         raise ValueError("the tree was grown from another state; search without tree=")
-    if tree.has_priors != composition.evaluator.gives_priors:
+    if tree.layout != composition.layout:
+        differ = [
+            f"{name}={before!r} (now {now!r})"
+            for (name, before), now in zip(
+                vars(tree.layout).items(), vars(composition.layout).values(), strict=True
+            )
+            if before != now
+        ]
         raise ValueError(
-            "the tree was grown with another kind of evaluator (with priors or without); "
+            f"the tree was grown with other options: its records keep {', '.join(differ)}; "
+            "search with those options, or without tree="
+        )
+    if composition.options.is_gumbel and tree.root.visits > 1:
+        raise ValueError(
+            f"root_selection={composition.options.root_selection.name} halves a fresh root; "
             "search without tree="
+        )
+
+
+def _check_root(game: Game, root: np.record, options: Options, num_simulations: int | None) -> None:
+    if options.is_gumbel and num_simulations is None:
+        raise ValueError(
+            f"root_selection={options.root_selection.name} spends a known number of simulations; "
+            "give num_simulations="
+        )
+    noise = options.root_selection.noise
+    if noise is not None and len(noise) != game.num_actions:
+        raise ValueError(
+            f"gumbel(noise=) needs one number per action, {game.num_actions}; got {len(noise)}"
+        )
+    if options.open_loop and game.to_play(root) == CHANCE:
+        raise ValueError(
+            "open_loop=True needs a root where a player acts, and chance is to play here; take an "
+            "outcome first"
         )
 
 
@@ -744,10 +711,10 @@ def _bytes(amount: int | str | None) -> int | None:
     return amount
 
 
-def _trouble(composition: _Composition, work: _Workspace, tree: Tree, status: int) -> str:
+def _trouble(composition: Composition, work: Workspace, tree: Tree, status: int) -> str:
     """What is wrong with a game, in words, and where it showed."""
-    game, evaluator = composition.game, composition.evaluator
-    depth = int(tree.head["depth"][0])
+    game, evaluator = composition.game, composition.options.evaluator
+    depth = int(work.work["depth"][0])
     reward = work.path["reward"][depth - 1] if depth else None
     to_play = int(work.states["to_play"][1])
     what = {
@@ -764,15 +731,17 @@ def _trouble(composition: _Composition, work: _Workspace, tree: Tree, status: in
         BAD_VALUE: f"{evaluator.name} gave a value or prior that is not a finite number",
         NOT_ZERO_SUM: "the game is declared zero_sum=True, but a reward or value does not add up "
         "to zero over the two players; mend it, or leave zero_sum away",
+        PAYS_EARLY: f"step paid {reward} before the end of the episode; solver=True needs a game "
+        "that pays only at its end: search without it",
         ENDLESS_PLAYOUT: f"a playout was still going after {ENDLESS} plies; give the game "
         "max_plies=, or cut playouts with evaluators.playout(max_plies=...)",
     }[status]
     return _told(game, work, tree, what)
 
 
-def _told(game: Game, work: _Workspace, tree: Tree, what: str) -> str:
+def _told(game: Game, work: Workspace, tree: Tree, what: str) -> str:
     """What is wrong, and the way from the root to where it showed."""
-    depth = int(tree.head["depth"][0])
+    depth = int(work.work["depth"][0])
     taken = [int(tree.edges["action"][edge]) for edge in work.path["edge"][:depth]]
     return (
         f"{game.name}: {what}.\n  It happened after the actions {taken} from the root, "

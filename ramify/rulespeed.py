@@ -106,7 +106,9 @@ def time_rules(
     if operation == PLAYOUT:
         for _ in range(repeats):
             states[1] = states[0]
-            status = play_on(states[1], actions, probabilities, reward, returns, rng, limit, data)
+            status = play_on(
+                states[1], actions, probabilities, reward, returns, rng, rng, limit, data
+            )
             if status != DONE:
                 return -1
         return repeats

@@ -1,16 +1,18 @@
-"""Which edge to take: rules that score edges, and the loop that takes the best one."""
+"""Which edge to take: formulas, and the rules that are made of them."""
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from ramify.game import random_unit
-from ramify.tree import HAS_PRIORS, NONE, component
+from ramify import gumbel as gumbels
+from ramify._compile import adapt
 
 # A root and a logarithm per node and a root and two divisions per edge took a third of the time of
 # a search of connect four; small counts, the bulk, come from tables.
@@ -58,6 +60,23 @@ def ucb1_score(q: float, visits: int, width: float) -> float:
     if visits == 0:
         return math.inf
     return q + width * inverse_sqrt(visits)
+
+
+def ucb1_tuned_score(q: float, mean_square: float, visits: int, log_visits: float) -> float:
+    """UCB1 with the spread that was seen in place of the largest possible one.
+
+        Q + √(ln N(s) / n · min(1/4, max(0, m2 - Q²) + √(2 ln N(s) / n)))              [Eq. 14]
+
+    m2 is the mean of the squared returns, n = N(s,a), values lie in [0, 1]. Infinite for n = 0.
+
+    >>> ucb1_tuned_score(q=0.5, mean_square=0.25, visits=8, log_visits=4.0)
+    0.8535533905932737
+    """
+    if visits == 0:
+        return math.inf
+    share = log_visits / visits
+    spread = max(0.0, mean_square - q * q) + math.sqrt(2.0 * share)
+    return q + math.sqrt(share * min(0.25, spread))
 
 
 def puct_width(parent_visits: int, c: float, c_base: float) -> float:
@@ -108,37 +127,276 @@ def reduced_parent(value: float, reduction: float, visited_prior: float) -> floa
     return value - reduction * math.sqrt(visited_prior)
 
 
+def falling_hbar(parent_visits: float, hbar: float, visit_scale: float) -> float:
+    """The constant of the one-loop term, which falls as a node is visited.
+
+        ħ(N) = ħ₀ / √(1 + N / N_s)                                                     [Eq. 15]
+
+    With an infinite `visit_scale` it stays as it is.
+
+    >>> falling_hbar(parent_visits=300, hbar=1.0, visit_scale=100.0)
+    0.5
+    """
+    return hbar / math.sqrt(1.0 + parent_visits / visit_scale)
+
+
+def curvature(prior: float, visits: float, parent_visits: float, kappa: float) -> float:
+    """The second derivative of PUCT's action in the visits of an edge.
+
+        h = (κ P / 2) · √(N / n³)                                                      [Eq. 16]
+
+    >>> curvature(prior=0.5, visits=4, parent_visits=16, kappa=1.0)
+    0.125
+    """
+    return kappa * prior / 2.0 * math.sqrt(parent_visits / visits**3)
+
+
+def one_loop_score(
+    q: float, prior: float, visits: int, parent_visits: int, kappa: float, value_weight: float,
+    bonus: float,
+) -> float:  # fmt: skip
+    """Score of an edge by the action principle: PUCT's terms and the one-loop correction.
+
+        b Q + κ P √(max(1,N) / n) + bonus / n,   n = max(1, N(s,a))                    [Eq. 17]
+
+    `bonus` is the coefficient times ħ(N) [Eq. 15], 3/4 · ħ where the correction is that of the
+    plain Hessian.
+
+    >>> one_loop_score(q=0.5, prior=0.5, visits=4, parent_visits=16, kappa=1.0, value_weight=1.0,
+    ...                bonus=0.75)
+    1.6875
+    """
+    n = max(1, visits)
+    return value_weight * q + kappa * prior * math.sqrt(max(1, parent_visits) / n) + bonus / n
+
+
+def validity(prior: float, visits: float, parent_visits: float, kappa: float, hbar: float) -> float:
+    """How far the Gaussian approximation behind the one-loop term may be off: small is good.
+
+        ε = ħ / (h n²) = 2 ħ / (κ P √(N n))                                            [Eq. 18]
+
+    >>> validity(prior=0.5, visits=4, parent_visits=16, kappa=1.0, hbar=1.0)
+    0.5
+    """
+    return 2.0 * hbar / (kappa * prior * math.sqrt(parent_visits * visits))
+
+
+def rave_weight(visits: float, amaf_visits: float, bias: float) -> float:
+    """How much all-moves-as-first counts beside an edge's own mean.
+
+        β = ñ / (n + ñ + 4 n ñ b²), 0 where ñ = 0                                      [Eq. 19]
+
+    It makes the squared error of the mixture least where a return has variance 1/4 and
+    all-moves-as-first is off by `bias`, both for values in [0, 1].
+
+    >>> rave_weight(visits=25, amaf_visits=25, bias=0.1)
+    0.3333333333333333
+    """
+    if amaf_visits == 0:
+        return 0.0
+    return amaf_visits / (visits + amaf_visits + 4.0 * visits * amaf_visits * bias * bias)
+
+
+def rave_schedule(visits: float, equivalence: float) -> float:
+    """The same by a schedule: 1/2 after `equivalence` visits.
+
+        β = √(k / (3 n + k))                                                           [Eq. 20]
+
+    >>> rave_schedule(visits=100, equivalence=100)
+    0.5
+    """
+    return math.sqrt(equivalence / (3.0 * visits + equivalence))
+
+
+def widening_limit(visits: int, k: float, alpha: float, rounding: float = 0.0) -> int:
+    """How many edges a node may have.
+
+        max(1, ⌊k · N(s)^α⌋), or ⌈ ⌉ with rounding = 1                                  [Eq. 21]
+
+    >>> widening_limit(49, k=2.0, alpha=0.5), widening_limit(2, k=1.0, alpha=0.5, rounding=1.0)
+    (14, 2)
+    """
+    limit = k * float(visits) ** alpha
+    return max(1, math.ceil(limit) if rounding > 0.0 else math.floor(limit))
+
+
+def mixed_priors(prior: np.ndarray, noise: np.ndarray, fraction: float) -> np.ndarray:
+    """Priors with noise for the root: (1 - ε) P + ε η [Eq. 22].
+
+    >>> mixed_priors(np.array([0.5, 0.5]), np.array([1.0, 0.0]), 0.25)
+    array([0.625, 0.375])
+    """
+    return (1.0 - fraction) * np.asarray(prior, float) + fraction * np.asarray(noise, float)
+
+
+def annealed(start: float, end: float, step: float, total: float) -> float:
+    """From `start` to `end` in a straight line while `step` goes from 0 to `total`.
+
+    >>> annealed(0.25, 0.05, step=250, total=1000), annealed(0.25, 0.05, step=1, total=0)
+    (0.2, 0.05)
+    """
+    share = min(1.0, max(0.0, step / total)) if total > 0 else 1.0
+    return start * (1.0 - share) + end * share
+
+
+def in_flight_value(value_sum: float, visits: int, in_flight: int, worst: float) -> float:
+    """Q of an edge while simulations are under way through it, each counted as a loss so far.
+
+        (W + m · worst) / (N + m)                                                      [Eq. 24]
+
+    >>> in_flight_value(value_sum=1.5, visits=3, in_flight=2, worst=-1.0)
+    -0.1
+    """
+    return (value_sum + in_flight * worst) / (visits + in_flight)
+
+
 # --- rules ---------------------------------------------------------------------------------------
+
+# What a rule's functions may ask for, by name.
+SCORE_ARGUMENTS = ("q", "prior", "visits", "width", "mean_square", "total", "parameters")
+WIDTH_ARGUMENTS = ("parent_visits", "span", "parameters")
+UNVISITED_ARGUMENTS = ("value", "visited_prior", "parameters")
+TOTAL_ARGUMENTS = ("prior", "visits", "parent_visits", "parameters")
+CHOOSE_ARGUMENTS = (
+    "count", "q", "prior", "visits", "value", "raw_value", "node_visits", "parameters", "scratch",
+    "noise", "considered",
+)  # fmt: skip
+
+SCALES = ("span", "auto", "bounds", "minmax", "parent_and_siblings", "none")
+
+
+@dataclass(frozen=True)
+class Amaf:
+    """How all-moves-as-first enters a score: a weight [Eq. 19, 20] and whose counts are read."""
+
+    weight: Callable[..., float]  # weight(visits, amaf_visits, parameter)
+    parameter: float
+    ref: int  # counts are those of the nearest node above with so many visits
 
 
 @dataclass(frozen=True)
 class Rule:
-    """How edges are scored: plain functions that are compiled into the search, and their numbers.
+    """How edges are chosen: plain functions that are compiled into the search, and their numbers.
+
+    Every function takes what it needs, by name, in any order.
 
     Args:
-        width: `width(parent_visits, span, parameters) -> float`, computed once for all edges of a
-            node.
-        score: `score(q, prior, visits, width, parameters) -> float` of an edge; the largest wins.
-        unvisited: `unvisited(value, visited_prior, parameters) -> q` of an edge never taken, from
-            the value of its node for the mover; infinite means such edges come first.
-        parameters: handed to both as a float64 array; other numbers need no new compilation.
-        scale: "span" leaves values as they are and gives `span` as the range of payoffs, where the
-            game states one; "unit" maps the range, stated or seen so far, to [0, 1], span 1 (so
-            does "span" where the game states none); "none" leaves all as it is, span 1.
+        score: of an edge, the largest wins; from `q` (its value for who chooses), `prior`,
+            `visits`, `mean_square` (of its returns), `width` and `total` of its node, `parameters`.
+        width: a number computed once per node, from `parent_visits`, `span`, `parameters`.
+        unvisited: the q of an edge never taken, from the node's `value` for who chooses,
+            `visited_prior` (of the edges taken), `parameters`. Without it, or where it is infinite,
+            such edges come first and `score` is not asked.
+        total: what is added up over the edges of a node, from `prior`, `visits`, `parent_visits`,
+            `parameters`.
+        choose: instead of all of these, a function that sees all edges of a node at once and gives
+            the index of one: from `count`, arrays `q`, `prior`, `visits`, the node's `value`,
+            `raw_value` (what the evaluator said) and `node_visits`, `parameters`, and `scratch`, an
+            array to write to.
+        parameters: a float64 array; other numbers need no new compilation.
+        scale: what `q` and `mean_square` are measured in. "auto" maps the mover's range of payoffs,
+            stated by the game or else seen so far, to [0, 1]; "bounds" insists on a stated one,
+            "minmax" on the one seen; "parent_and_siblings" maps the values of a node and its edges;
+            "none" leaves values as they are. "span" does so, too, and hands the range to `width` as
+            `span`, which is 1 otherwise; where the game states none it is "auto".
+        amaf: all-moves-as-first, from `rave` and `grave`.
+        at_root: whether the rule is for the root alone.
+        unvisited_first: whether an edge never taken wins ties.
     """
 
     name: str
-    width: Callable[..., float]
-    score: Callable[..., float]
-    unvisited: Callable[..., float]
-    parameters: tuple[float, ...]
-    scale: str = "unit"
+    score: Callable[..., float] | None = None
+    width: Callable[..., float] | None = None
+    unvisited: Callable[..., float] | None = None
+    total: Callable[..., float] | None = None
+    choose: Callable[..., int] | None = None
+    parameters: tuple[float, ...] = ()
+    scale: str = "auto"
+    amaf: Amaf | None = None
+    at_root: bool = False
+    unvisited_first: bool = False
+    noise: tuple[float, ...] | None = None  # Gumbel noise per action instead of drawn noise
+
+    def __post_init__(self) -> None:
+        if (self.score is None) == (self.choose is None):
+            raise ValueError(f"the rule {self.name} needs either score= or choose=")
+        if self.scale not in SCALES:
+            raise ValueError(f"a rule's scale is one of {', '.join(SCALES)}; got {self.scale!r}")
+        for kind, possible in _ARGUMENTS.items():
+            function = getattr(self, kind)
+            for name in () if function is None else _names(function):
+                if name not in possible:
+                    raise ValueError(
+                        f"{kind} of the rule {self.name} asks for {name!r}; it may ask for "
+                        f"{', '.join(possible)}"
+                    )
+
+    def asks_for(self, argument: str) -> bool:
+        """Whether any of the functions takes an argument of this name."""
+        functions = (getattr(self, kind) for kind in _ARGUMENTS)
+        return any(f is not None and argument in _names(f) for f in functions)
+
+    def functions(self) -> tuple[Any, ...]:
+        """What is compiled in: all but the numbers."""
+        weight = None if self.amaf is None else self.amaf.weight
+        kinds = tuple(getattr(self, kind) for kind in _ARGUMENTS)
+        return (*kinds, weight, self.scale, len(self.parameters), self.unvisited_first)
+
+    def bound(self, kind: str) -> Callable[..., Any]:
+        """One of the functions as kernels call it, with all arguments in order."""
+        return _adapted(getattr(self, kind) or _DEFAULTS[kind], _ARGUMENTS[kind])
+
+
+_ARGUMENTS = {
+    "score": SCORE_ARGUMENTS,
+    "width": WIDTH_ARGUMENTS,
+    "unvisited": UNVISITED_ARGUMENTS,
+    "total": TOTAL_ARGUMENTS,
+    "choose": CHOOSE_ARGUMENTS,
+}
+
+
+@lru_cache(maxsize=1024)
+def _names(function: Callable[..., Any]) -> tuple[str, ...]:
+    return tuple(inspect.signature(function).parameters)
+
+
+@lru_cache(maxsize=256)  # the same function gives the same adapter, so that it is compiled once
+def _adapted(function: Callable[..., Any], given: tuple[str, ...]) -> Callable[..., Any]:
+    return adapt(function, given, _names(function))
+
+
+def _first_of_all() -> float:
+    return math.inf
+
+
+def _no_number() -> float:
+    return 0.0
+
+
+def _no_choice() -> int:
+    return 0
+
+
+_DEFAULTS: dict[str, Callable[..., Any]] = {
+    "score": _no_number,
+    "width": _no_number,
+    "unvisited": _first_of_all,
+    "total": _no_number,
+    "choose": _no_choice,
+}
 
 
 def ucb1(c: float = math.sqrt(2)) -> Rule:
     """UCB1 [Eq. 1, 2]: edges never taken first, then mean value plus a bonus."""
     _check_number("c", c)
-    return Rule("ucb1", _ucb1_width, _ucb1_score, _first_of_all, (c,), "span")
+    return Rule("ucb1", ucb1_score, _ucb1_width, parameters=(c,), scale="span")
+
+
+def ucb1_tuned(c: float = 1.0) -> Rule:
+    """UCB1-Tuned [Eq. 14]: the bonus, times `c`, follows the spread of the returns."""
+    _check_number("c", c)
+    return Rule("ucb1_tuned", _ucb1_tuned_score, _log_width, parameters=(c,))
 
 
 def puct(
@@ -147,28 +405,219 @@ def puct(
     *,
     fpu: str = "parent_sqrt",
     fpu_value: float = 0.2,
-    normalise: bool = True,
+    normalise: str = "auto",
 ) -> Rule:
     """PUCT [Eq. 3, 4] with a constant that grows from `c`; `c_base=math.inf` keeps it constant.
 
     Args:
         fpu: what an edge never taken is worth: "parent_sqrt" [Eq. 5] or "parent", the value of its
-            node less `fpu_value`; "constant", `fpu_value` itself.
-        normalise: whether values are mapped to [0, 1] by the range of payoffs, given or seen.
+            node less `fpu_value`; "constant", `fpu_value` itself; "infinite": they come first.
+        normalise: how values are scaled, as `scale` of `Rule`.
     """
     _check_number("c", c)
     if not c_base > 0:
         raise ValueError(f"c_base must be above 0; got {c_base}")
-    kinds = {
-        "parent_sqrt": _worth_less_by_prior,
-        "parent": _worth_less,
-        "constant": _worth_constant,
-    }
-    if fpu not in kinds:
-        raise ValueError(f"fpu must be one of {', '.join(kinds)}; got {fpu!r}")
-    parameters = (c, c_base, fpu_value)
-    scale = "unit" if normalise else "none"
-    return Rule("puct", _puct_width, _puct_score, kinds[fpu], parameters, scale)
+    return Rule(
+        "puct", puct_score, _puct_width, _first_play(fpu), parameters=(c, c_base, fpu_value),
+        scale=_normalising(normalise),
+    )  # fmt: skip
+
+
+ONE_LOOP_MODES = {"kernel": 0.75, "simplex": 0.75, "saddle": 0.5, "off": 0.0}
+
+
+def one_loop(
+    kappa: float = 1.25,
+    *,
+    value_weight: float = 1.0,
+    hbar: float = 1.0,
+    visit_scale: float = 100.0,
+    mode: str = "kernel",
+    coefficient: float | None = None,
+    max_validity: float = math.inf,
+    min_visits: int = 0,
+    zero_prior_bonus: bool = False,
+    fpu: str = "parent_sqrt",
+    fpu_value: float = 0.2,
+    normalise: str = "auto",
+) -> Rule:
+    """One-loop ("quantum") PUCT [Eq. 15 to 18].
+
+    Args:
+        kappa: weight of the priors.
+        value_weight: weight of the values.
+        hbar, visit_scale: the correction's constant and how fast it falls [Eq. 15].
+        mode: where the Hessian is taken: "kernel" at the visits, "simplex" along those that leave
+            their sum as it is, "saddle" at the classical solution; "off" leaves the correction out.
+        coefficient: of the correction; 3/4, in mode "saddle" 1/2.
+        max_validity, min_visits: edges beyond [Eq. 18], or of fewer visits, get no correction.
+        zero_prior_bonus: whether edges of prior 0 get one.
+        fpu, fpu_value, normalise: as in `puct`.
+    """
+    if mode not in ONE_LOOP_MODES:
+        raise ValueError(f"mode must be one of {', '.join(ONE_LOOP_MODES)}; got {mode!r}")
+    if kappa == 0 and mode != "off":
+        raise ValueError('kappa=0 leaves no curvature to correct for; use mode="off" with it')
+    for name, value in (("kappa", kappa), ("value_weight", value_weight), ("hbar", hbar)):
+        _check_number(name, value)
+    if not visit_scale > 0:
+        raise ValueError(f"visit_scale must be above 0; got {visit_scale}")
+    given = ONE_LOOP_MODES[mode] if coefficient is None else coefficient
+    return Rule(
+        "one_loop", _one_loop_score, _one_loop_width, _first_play(fpu),
+        total=_inverse_curvature if mode == "simplex" else None,
+        parameters=(
+            kappa, float(mode == "simplex"), fpu_value, value_weight, hbar, visit_scale,
+            0.0 if mode == "off" else given, max_validity, min_visits, zero_prior_bonus,
+        ),
+        scale=_normalising(normalise), unvisited_first=True,
+    )  # fmt: skip
+
+
+def rave(base: Rule | None = None, *, bias: float = 0.1, equivalence: float | None = None) -> Rule:
+    """`base` (UCB1 with c = 0.1) on values mixed with all-moves-as-first [Eq. 19].
+
+    Args:
+        bias: how far all-moves-as-first is off, for values in [0, 1].
+        equivalence: mix by a schedule instead [Eq. 20].
+    """
+    return grave(base, ref=0, bias=bias, equivalence=equivalence)
+
+
+def grave(
+    base: Rule | None = None, *, ref: int = 50, bias: float = 0.1, equivalence: float | None = None
+) -> Rule:
+    """The same with the counts of the nearest node above that has at least `ref` visits."""
+    if base is None:
+        base = ucb1(0.1)
+    if base.choose is not None:
+        raise ValueError(f"{base.name} has no scores that all-moves-as-first could enter")
+    if ref < 0:
+        raise ValueError(f"ref must be at least 0; got {ref}")
+    _check_number("bias", bias)
+    if equivalence is not None and not equivalence > 0:
+        raise ValueError(f"equivalence must be above 0; got {equivalence}")
+    amaf = Amaf(rave_weight, bias, ref)
+    if equivalence is not None:
+        amaf = Amaf(_weight_by_schedule, equivalence, ref)
+    return replace(base, name=f"{'grave' if ref else 'rave'}({base.name})", amaf=amaf)
+
+
+def gumbel(
+    num_considered: int = 16,
+    *,
+    c_visit: float = 50.0,
+    c_scale: float = 0.1,
+    rescale: bool = True,
+    scale: float = 1.0,
+    noise: tuple[float, ...] | None = None,
+) -> Rule:
+    """Gumbel search at the root: sequential halving among `num_considered` drawn actions.
+
+    It spends a known number of simulations and needs an evaluator that gives priors.
+
+    Args:
+        c_visit, c_scale, rescale: how values weigh against log-priors.
+        scale: of the Gumbel noise; 0 makes the choice deterministic.
+        noise: numbers to use as noise, one per action of the game.
+    """
+    if num_considered < 1:
+        raise ValueError(f"num_considered must be at least 1; got {num_considered}")
+    parameters = (c_visit, c_scale, float(rescale), float(num_considered), scale)
+    return Rule(
+        "gumbel", choose=gumbels.choose_root, parameters=parameters, at_root=True, noise=noise
+    )
+
+
+def gumbel_interior(*, c_visit: float = 50.0, c_scale: float = 0.1, rescale: bool = True) -> Rule:
+    """Gumbel search below the root: visits follow the improved policy."""
+    parameters = (c_visit, c_scale, float(rescale))
+    return Rule("gumbel_interior", choose=gumbels.choose_interior, parameters=parameters)
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Dirichlet noise that is mixed into the root's priors."""
+
+    alpha: float | None
+    fraction: float
+
+    def draw(self, prior: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Priors with fresh noise."""
+        alpha = 10.0 / len(prior) if self.alpha is None else self.alpha
+        noise = rng.dirichlet(np.full(len(prior), alpha)) if len(prior) > 1 else np.ones(1)
+        return mixed_priors(prior, noise, self.fraction)
+
+
+def dirichlet(
+    alpha: float | None = None,
+    fraction: float = 0.25,
+    *,
+    end: float | None = None,
+    step: float = 0.0,
+    total: float = 0.0,
+) -> Noise:
+    """Noise for the root's priors [Eq. 22], which need an evaluator that gives them.
+
+    Args:
+        alpha: of the distribution; 10 by the number of legal actions.
+        fraction: how much of the priors is noise.
+        end, step, total: with `end` the fraction goes from `fraction` to `end` in a straight line
+            while `step` goes from 0 to `total`.
+    """
+    if alpha is not None and not alpha > 0:
+        raise ValueError(f"alpha must be above 0; got {alpha}")
+    if end is not None:
+        fraction = annealed(fraction, end, step, total)
+    if not 0 <= fraction <= 1:
+        raise ValueError(f"fraction must be between 0 and 1; got {fraction}")
+    return Noise(alpha, fraction)
+
+
+@dataclass(frozen=True)
+class Widening:
+    """How many edges a node may have [Eq. 21]."""
+
+    k: float
+    alpha: float
+    ceil: bool = False
+    most: int | None = None
+    of_outcomes: bool = False
+
+
+def widening(
+    k: float = 2.0, alpha: float = 0.5, *, rounding: str = "floor", most: int | None = None
+) -> Widening:
+    """Progressive widening [Eq. 21]: edges are opened one by one, those of larger prior first.
+
+    Without priors they are opened in the order of `legal`.
+
+    Args:
+        rounding: "floor" or "ceil".
+        most: keep only so many edges of a node, those of the largest priors.
+    """
+    if rounding not in ("floor", "ceil"):
+        raise ValueError(f'rounding must be "floor" or "ceil"; got {rounding!r}')
+    if most is not None and most < 1:
+        raise ValueError(f"most must be at least 1; got {most}")
+    return _checked_widening(Widening(k, alpha, rounding == "ceil", most))
+
+
+def outcome_widening(k: float = 1.0, alpha: float = 0.5) -> Widening:
+    """Double progressive widening, for `chance=`: outcomes are drawn anew while [Eq. 21] allows.
+
+    After that those drawn so far are drawn again, as often as they came up.
+    """
+    return _checked_widening(Widening(k, alpha, of_outcomes=True))
+
+
+def _checked_widening(given: Widening) -> Widening:
+    if not (given.k > 0 and 0 <= given.alpha <= 1):
+        raise ValueError(
+            f"widening needs k above 0 and alpha between 0 and 1; got k={given.k}, "
+            f"alpha={given.alpha}"
+        )
+    return given
 
 
 def _check_number(name: str, value: float) -> None:
@@ -176,117 +625,82 @@ def _check_number(name: str, value: float) -> None:
         raise ValueError(f"{name} must be a number of at least 0; got {value}")
 
 
+def _first_play(fpu: str) -> Callable[..., float] | None:
+    kinds = {
+        "parent_sqrt": _worth_less_by_prior,
+        "parent": _worth_less,
+        "constant": _worth_constant,
+        "infinite": None,
+    }
+    if fpu not in kinds:
+        raise ValueError(f"fpu must be one of {', '.join(kinds)}; got {fpu!r}")
+    return kinds[fpu]
+
+
+def _normalising(normalise: str) -> str:
+    possible = [scale for scale in SCALES if scale != "span"]
+    if normalise not in possible:
+        raise ValueError(f"normalise must be one of {', '.join(possible)}; got {normalise!r}")
+    return normalise
+
+
 def _ucb1_width(parent_visits: int, span: float, parameters: np.ndarray) -> float:
     return ucb1_width(parent_visits, parameters[0], span)
 
 
-def _ucb1_score(q: float, prior: float, visits: int, width: float, parameters: Any) -> float:
-    return ucb1_score(q, visits, width)
+def _log_width(parent_visits: int) -> float:
+    return math.log(max(1, parent_visits))
 
 
-def _puct_width(parent_visits: int, span: float, parameters: np.ndarray) -> float:
+def _ucb1_tuned_score(
+    q: float, mean_square: float, visits: int, width: float, parameters: np.ndarray
+) -> float:
+    return q + parameters[0] * (ucb1_tuned_score(q, mean_square, visits, width) - q)
+
+
+def _puct_width(parent_visits: int, parameters: np.ndarray) -> float:
     return puct_width(parent_visits, parameters[0], parameters[1])
 
 
-def _puct_score(q: float, prior: float, visits: int, width: float, parameters: Any) -> float:
-    return puct_score(q, prior, visits, width)
+def _one_loop_width(parent_visits: int) -> float:
+    return float(parent_visits)
 
 
-def _first_of_all(value: float, visited_prior: float, parameters: np.ndarray) -> float:
-    return math.inf
+def _one_loop_score(
+    q: float, prior: float, visits: int, width: float, total: float, parameters: np.ndarray
+) -> float:
+    kappa, hbar = parameters[0], falling_hbar(width, parameters[4], parameters[5])
+    n, parent_visits = max(1, visits), max(1.0, width)
+    bonus = parameters[6] * hbar
+    if prior == 0.0:
+        bonus *= parameters[9]
+    else:
+        if parameters[1] > 0.0:  # along the simplex
+            bonus *= 1.0 - 1.0 / (curvature(prior, n, parent_visits, kappa) * total)
+        if visits < parameters[8] or validity(prior, n, parent_visits, kappa, hbar) > parameters[7]:
+            bonus = 0.0
+    return one_loop_score(q, prior, visits, parent_visits, kappa, parameters[3], bonus)
+
+
+def _inverse_curvature(
+    prior: float, visits: int, parent_visits: int, parameters: np.ndarray
+) -> float:
+    if prior == 0.0:
+        return 0.0
+    return 1.0 / curvature(prior, max(1, visits), max(1, parent_visits), parameters[0])
+
+
+def _weight_by_schedule(visits: float, amaf_visits: float, equivalence: float) -> float:
+    return rave_schedule(visits, equivalence) if amaf_visits > 0 else 0.0
 
 
 def _worth_less_by_prior(value: float, visited_prior: float, parameters: np.ndarray) -> float:
     return reduced_parent(value, parameters[2], visited_prior)
 
 
-def _worth_less(value: float, visited_prior: float, parameters: np.ndarray) -> float:
+def _worth_less(value: float, parameters: np.ndarray) -> float:
     return value - parameters[2]
 
 
-def _worth_constant(value: float, visited_prior: float, parameters: np.ndarray) -> float:
+def _worth_constant(parameters: np.ndarray) -> float:
     return parameters[2]
-
-
-# --- kernels -------------------------------------------------------------------------------------
-
-
-def scale_none(tree: Any, player: int) -> tuple[float, float, float, bool]:
-    """Shift and factor for values, and the span that is left after them."""
-    return 0.0, 1.0, 1.0, False
-
-
-def scale_span(tree: Any, player: int) -> tuple[float, float, float, bool]:
-    return 0.0, 1.0, tree.high[player] - tree.low[player], False
-
-
-def scale_unit(tree: Any, player: int) -> tuple[float, float, float, bool]:
-    """Values to [0, 1] by the range of this player's payoffs; all to 0 while it is empty."""
-    low, high = tree.low[player], tree.high[player]
-    if high > low:
-        return low, 1.0 / (high - low), 1.0, True
-    return 0.0, 0.0, 1.0, True
-
-
-SCALES = {"none": scale_none, "span": scale_span, "unit": scale_unit}
-
-
-def best_edge(
-    tree: Any, edges: np.ndarray, node: int, player: int, node_value: float, num_untried: int,
-    parameters: np.ndarray, width: Any, score: Any, unvisited: Any, scale: Any,
-) -> int:  # fmt: skip
-    """The edge of `node` with the largest score, the first of equals; NONE for one not yet made.
-
-    Edges not yet made are alike (same prior, same worth), so one of them stands for all. They come
-    after their siblings, so those win a tie.
-    """
-    first, num_edges = np.int64(edges[node].first), np.int64(edges[node].num_edges)
-    shift, factor, span, is_unit = scale(tree, player)
-    worth = unvisited(node_value, taken_prior(edges, first, num_edges, num_untried), parameters)
-    if is_unit and worth != math.inf:
-        worth = min(1.0, max(0.0, (worth - shift) * factor))
-    node_width = width(np.int64(edges[node].visits), span, parameters)
-    prior: float = 1.0 / (num_edges + num_untried)
-    untried_score = -math.inf
-    if num_untried > 0:
-        untried_score = score(worth, prior, np.int64(0), node_width, parameters)
-        if untried_score == math.inf:
-            return NONE
-    best = NONE
-    best_score = -math.inf
-    for edge in range(first, first + num_edges):
-        visits = np.int64(edges[edge].visits)
-        if HAS_PRIORS:
-            prior = float(edges[edge].prior)
-        q = worth
-        if visits > 0:
-            root = inverse_sqrt(visits)
-            q = (component(edges[edge].value_sum, player) * root * root - shift) * factor
-        edge_score = score(q, prior, visits, node_width, parameters)
-        # Two selections instead of one branch, which would be a coin toss.
-        better = edge_score > best_score
-        best = edge if better else best
-        best_score = edge_score if better else best_score
-    return NONE if untried_score > best_score else best
-
-
-def taken_prior(edges: np.ndarray, first: int, num_edges: int, num_untried: int) -> float:
-    """The prior of all edges that were taken, added up."""
-    if not HAS_PRIORS:
-        return num_edges / (num_edges + num_untried)
-    total = 0.0
-    for edge in range(first, first + num_edges):
-        if edges[edge].visits > 0:
-            total += float(edges[edge].prior)
-    return total
-
-
-def draw_outcome(edges: np.ndarray, node: int, rng: np.ndarray) -> int:
-    """An edge of a chance node, drawn by its probability."""
-    first, num_edges = edges[node].first, edges[node].num_edges
-    rest = random_unit(rng)
-    for edge in range(first, first + num_edges - 1):
-        rest -= float(edges[edge].prior)
-        if rest < 0.0:
-            return edge
-    return first + num_edges - 1

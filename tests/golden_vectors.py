@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 import ramify
-from ramify import backup, choice, evaluators, selection, tree
+from ramify import backup, choice, compose, evaluators, proofs, scoring, selection
 from ramify._compile import bind
+from ramify.tree import MOVER, NONE, Layout, Tree
+from tests import golden_choice, golden_gumbel
 
 Input = dict[str, Any]
 Answer = dict[str, Any]
@@ -89,18 +91,132 @@ def _fpu(given: Input) -> Answer:
     mode = {"absolute": "parent", "sqrt_visited": "parent_sqrt"}.get(given["mode"], given["mode"])
     rule = selection.puct(fpu=mode, fpu_value=given["reduction"])
     value, prior = given["parent_value_selecting_player"], given["visited_prior_mass"]
-    return {"fpu": rule.unvisited(value, prior, rule.parameters)}
+    return {"fpu": rule.bound("unvisited")(value, prior, rule.parameters)}
+
+
+def _ucb1_tuned(given: Input) -> Answer:
+    log_visits = math.log(max(1, given["N"]))
+    mean, square = given["mean"] or 0.0, given["mean_square"] or 0.0
+    return {"score": selection.ucb1_tuned_score(mean, square, given["n"], log_visits)}
 
 
 def _minmax(given: Input) -> Answer:
     num_players = len(given["query"])
     nothing = [0.0] * num_players
-    head, _ = _backed_up(num_players, 1.0, [([0], [r], nothing) for r in given["updates"]])
+    tree = _backed_up(num_players, 1.0, [([0], [r], nothing) for r in given["updates"]])[0]
+    head = tree.head.view(np.recarray)[0]
+    scale_unit = bind(scoring.scale_unit, {"PARANOID": False})
     normalised = []
     for player, q in enumerate(given["query"]):
-        shift, factor, *_ = selection.scale_unit(head, player)
+        shift, factor, *_ = scale_unit(head, None, 0, 0, player, 0.0)
         normalised.append((q - shift) * factor)
     return {"lo": head.low, "hi": head.high, "normalised": normalised}
+
+
+def _siblings(given: Input) -> Answer:
+    values = [given["node_value"]]
+    values += [q for q, n in zip(given["q"], given["visits"], strict=True) if n]
+    low, span = min(values), scoring.sibling_span(min(values), max(values))
+    pairs = zip(given["q"], given["visits"], strict=True)
+    return {"normalised": [(q - low) / span if n else 0.0 for q, n in pairs]}
+
+
+def _bounds(given: Input) -> Answer:
+    head = np.zeros(1, [("low", float, (1,)), ("high", float, (1,))]).view(np.recarray)[0]
+    head.low[0], head.high[0] = given["min_value"], given["max_value"]
+    scale_unit = bind(scoring.scale_unit, {"PARANOID": False})
+    shift, factor, *_ = scale_unit(head, None, 0, 0, 0, 0.0)
+    pairs = zip(given["q"], given["visits"], strict=True)
+    return {"normalised": [(q - shift) * factor if n else 0.0 for q, n in pairs]}
+
+
+def _rave(given: Input) -> Answer:
+    beta = selection.rave_weight(given["n"], given["n_amaf"], given["bias"])
+    return {"beta": beta, "value": (1 - beta) * given["q"] + beta * given["q_amaf"]}
+
+
+def _one_loop(given: Input) -> Answer:
+    kappa, hbar, total = given["kappa"], given["hbar"], given["N_total"]
+    rule = selection.one_loop(
+        kappa, value_weight=given["beta"], hbar=hbar, visit_scale=math.inf,
+        zero_prior_bonus=given.get("zero_prior_bonus", False),
+        mode=given.get("mode", "kernel"), coefficient=given.get("coefficient"),
+    )  # fmt: skip
+    width, score = rule.bound("width"), rule.bound("score")
+    edges = list(zip(given["Q"], given["p"], given["N"], strict=True))
+    sums = sum(rule.bound("total")(p, n, total, rule.parameters) for _, p, n in edges)
+    scores = [
+        score(q, p, n, width(total, 1.0, rule.parameters), 0.0, sums, rule.parameters)
+        for q, p, n in edges
+    ]
+    curvatures = [selection.curvature(p, max(1, n), max(1, total), kappa) for _, p, n in edges]
+    return {"score": scores, "argmax": _first_largest(scores), "h": curvatures}
+
+
+def _validity(given: Input) -> Answer:
+    pairs = zip(given["p"], given["N"], strict=True)
+    rest = given["N_total"], given["kappa"], given["hbar"]
+    return {"epsilon": [selection.validity(p, n, *rest) for p, n in pairs]}
+
+
+def _hbar(given: Input) -> Answer:
+    n, hbar, scale = given["N_total"], given["hbar_base"], given["N_scale"]
+    value = selection.falling_hbar(n, hbar, scale)
+    # d/dN of h0 (1 + N/s)^(-1/2)
+    return {"hbar_eff": value, "d_dN": -value / (2.0 * (scale + n))}
+
+
+def _noise(given: Input) -> Answer:
+    noise = np.array(given["noise"])
+    return {"noisy": selection.mixed_priors(given["prior"], noise, given["epsilon"])}
+
+
+def _anneal(given: Input) -> Answer:
+    return {
+        "epsilon": selection.annealed(given["start"], given["end"], given["step"], given["total"])
+    }
+
+
+def _widening(given: Input) -> Answer:
+    ceil = float(given.get("rounding", "floor") == "ceil")
+    limit = selection.widening_limit(given["N"], given["k"], given["alpha"], ceil)
+    return {"limit": limit, "expand_if_children_below": True}
+
+
+def _double_widening(given: Input) -> Answer:
+    if "outcome_draw_counts" in given:
+        counts = given["outcome_draw_counts"]
+        return {"probabilities": [scoring.drawn_share(m, sum(counts)) for m in counts]}
+    drawn, outcomes = [], 0
+    for visits in range(given["visits"]):
+        limit = selection.widening_limit(visits, given["k_outcome"], given["alpha_outcome"])
+        drawn.append(int(outcomes < limit))
+        outcomes += drawn[-1]
+    return {"new_outcome": drawn}
+
+
+def _virtual_loss(given: Input) -> Answer:
+    n, w, each, worst = given["N"], given["W"], given["n_vl"], given["v_vl"]
+    pending, value = given["pending"], given["real_value"]
+    in_flight = pending * each
+    left = in_flight - each
+    return {
+        "N_eff": n + in_flight,
+        "W_eff": w + in_flight * worst,
+        "Q_eff": selection.in_flight_value(w, n, in_flight, worst),
+        "after_one_backup": {
+            "N": n + 1 + left,
+            "W": selection.in_flight_value(w + value, n + 1, left, worst) * (n + 1 + left),
+            "pending": pending - 1,
+        },
+        "after_all_same_value": {"N": n + pending, "W": w + pending * value},
+    }
+
+
+def _unobserved(given: Input) -> Answer:
+    width = selection.puct_width(given["N"] + given["in_flight_parent"], given["c"], math.inf)
+    visits = given["n"] + given["in_flight"]
+    return {"score": selection.puct_score(given["Q"], given["P"], visits, width)}
 
 
 # --- backup --------------------------------------------------------------------------------------
@@ -132,28 +248,170 @@ def _backup_accumulate(given: Input) -> Answer:
 
 def _backed_up(
     num_players: int, discount: float, simulations: list[tuple[list[int], Any, Any]]
-) -> tuple[Any, dict[tuple[int, ...], Any]]:
-    """The head of a tree after these simulations (path, rewards, leaf), and its edges by path."""
+) -> tuple[Tree, dict[tuple[int, ...], Any]]:
+    """A tree after these simulations (path, rewards, leaf), and its edges by path."""
     paths = {tuple(path[:k]) for path, _, _ in simulations for k in range(1, len(path) + 1)}
     # The root's edges stand side by side, first of all.
     index = {path: 1 + i for i, path in enumerate(sorted(paths, key=lambda p: (len(p), p)))}
     game = ramify.Game(
-        [("to_play", np.int8)], _legal, _step, num_players=num_players, num_actions=len(index) + 1
+        [("to_play", np.int8)], _legal, _step, num_players=num_players, num_actions=len(index) + 1,
+        discount=discount, max_plies=len(index) + 1,
+    )  # fmt: skip
+    options = compose.checked_options(game)
+    back_up = bind(backup.back_up, compose.bindings(game, options))
+    tree = Tree(game, game.start(), options.layout(game), 1 + len(index), 1 + len(index))
+    tree.edges[:] = 0
+    tree.edges["first"][0] = 1
+    arrays = compose.arrays_of(game, options, tree.layout)
+    work = compose.Workspace(game, options, arrays, tree, np.zeros(1, np.uint64))
+    head, edges, mine, steps = (
+        array.view(np.recarray) for array in (tree.head, tree.edges, work.work, work.path)
     )
-    bound = evaluators.bindings(game, evaluators.playout())
-    bound |= {"DISCOUNT": discount, "SEES_RANGE": True, "HAS_PRIORS": False}
-    back_up = bind(backup.back_up, bound)
-    edges = np.zeros(1 + len(index), tree.edge_dtype(game, has_priors=False)).view(np.recarray)
-    edges[0].first = 1
-    head = np.zeros(1, tree.head_dtype(num_players)).view(np.recarray)
-    head.low, head.high = math.inf, -math.inf
-    squares = np.zeros((len(edges), num_players))
-    step = np.dtype([("edge", int), ("player", int), ("reward", float, (num_players,))])
     for path, rewards, leaf in simulations:
-        steps = [(index[tuple(path[: k + 1])], 0, reward) for k, reward in enumerate(rewards)]
-        records = np.array(steps, step).view(np.recarray)
-        back_up(head[0], edges, records, len(path), np.array(leaf, float), squares)
-    return head[0], {path: edges[i] for path, i in index.items()}
+        for k, reward in enumerate(rewards):
+            steps[k].edge, steps[k].player = index[tuple(path[: k + 1])], 0
+            steps[k].reward[:] = reward
+        mine[0].depth = len(path)
+        mine[0].returns[:] = leaf
+        back_up(head[0], edges, steps, mine[0], tree.root_squares)
+    return tree, {path: edges[i] for path, i in index.items()}
+
+
+def _shared(given: Input) -> Answer:
+    """Nodes that are shared, each computed from its edges, the last ones first."""
+    names = list(given["own_value"])
+    layout = Layout(lazy=False, shared=True)
+    game = _table_game(1, len(names), given["gamma"])
+    options = compose.checked_options(game, transpositions=True)
+    renew = bind(backup.renew, compose.bindings(game, options))
+    count = sum(len(edges) for edges in given["edges"].values())
+    tree = Tree(game, game.start(), layout, 1, len(names) + count)
+    tree.edges[:] = 0
+    tree.edges["first"] = NONE
+    arrays = compose.arrays_of(game, options, layout)
+    work = compose.Workspace(game, options, arrays, tree, np.zeros(1, np.uint64))
+    head, edges, mine = (a.view(np.recarray) for a in (tree.head, tree.edges, work.work))
+    used = len(names)
+    for node, name in enumerate(names):
+        below = given["edges"][name].values()
+        edges[node].own_sum[0] = given["own_value"][name]
+        edges[node].node_visits = 1 + sum(edge["visits"] for edge in below)
+        if below:
+            edges[node].first, edges[node].num_edges = used, len(below)
+        for edge in below:
+            edges[used].node, edges[used].visits = names.index(edge["child"]), edge["visits"]
+            used += 1
+    for node in reversed(range(len(names))):
+        renew(head[0], edges, node, 0, mine[0])
+    nodes = tree.edges[: len(names)]
+    values = (nodes["value_sum"][:, 0] / nodes["node_visits"]).tolist()
+    return {
+        "Q": dict(zip(names, values, strict=True)),
+        "N": dict(zip(names, nodes["node_visits"].tolist(), strict=True)),
+    }
+
+
+def _table_game(num_players: int, num_actions: int, discount: float = 1.0, **more: Any) -> Any:
+    return ramify.Game(
+        [("to_play", np.int8)], _legal, _step, num_players=num_players, num_actions=num_actions,
+        discount=discount, max_plies=100, **more,
+    )  # fmt: skip
+
+
+def _shared_bonus(given: Input) -> Answer:
+    width = selection.puct_width(given["N_parent"], given["c"], math.inf)
+    return {"correct_bonus": selection.puct_score(0.0, given["P"], given["edge_visits"], width)}
+
+
+def _proved(tree_of: Input, low: float, high: float, zero_sum: bool) -> Tree:
+    """A tree of records for nested children, with all that is proven in it."""
+    places = [tree_of]
+    for place in places:
+        places.extend(place.get("children", ()))
+    leaf = next(place["leaf"] for place in places if "leaf" in place)
+    game = _table_game(len(leaf), len(places), zero_sum=zero_sum, payoff_range=(low, high))
+    options = compose.checked_options(game, solver=True)
+    bound = compose.bindings(game, options) | {"IS_LAZY": False}
+    prove, mark_end = bind(proofs.prove, bound), bind(proofs.mark_end, bound)
+    tree = Tree(game, game.start(), Layout(lazy=False, proofs="bounds" if zero_sum else "vectors"),
+                1, len(places))  # fmt: skip
+    tree.edges[:] = 0
+    tree.edges["first"] = NONE
+    if zero_sum:
+        tree.edges["low"], tree.edges["high"] = -np.inf, np.inf
+    edges, used = tree.edges.view(np.recarray), 1
+    for node, place in enumerate(places):
+        below = place.get("children", ())
+        if below:
+            edges[node].first, edges[node].num_edges = used, len(below)
+            used += len(below)
+    for node, place in reversed(list(enumerate(places))):
+        if "leaf" in place:
+            mark_end(edges, node, np.array(place["leaf"], float))
+        elif "children" in place:
+            prove(tree.head.view(np.recarray)[0], edges, node, place["player"])
+    return tree
+
+
+def _solver2(given: Input) -> Answer:
+    root = _proved(given["tree"], given["u_min"], given["u_max"], True).edges[0]
+    low, high = max(given["u_min"], root["low"]), min(given["u_max"], root["high"])
+    solved = bool(low == high)
+    return {
+        "bounds_player0": [low, high], "solved": solved, "value_player0": low if solved else None
+    }  # fmt: skip
+
+
+def _solvern(given: Input) -> Answer:
+    tree = _proved(given["tree"], -10.0, given["u_max"], False)
+    status = tree.proof(0)
+    assert status in ("", "mover", "exact")
+    assert (status == "mover") == (tree.edges["proof"][0] == MOVER)
+    return {"status": status or None, "value": tree.edges["proven"][0] if status else None}
+
+
+def _paranoid(node: Input, root: int) -> tuple[float, int | None]:
+    """What the root's player gets where all others want the least for it."""
+    if "leaf" in node:
+        return node["leaf"][root], None
+    values = [_paranoid(child, root)[0] for child in node["children"]]
+    worth_to = bind(backup.worth_to, {"PARANOID": True, "ZERO_SUM": False})
+    head = np.zeros(1, [("root_player", int)]).view(np.recarray)
+    head.root_player = root
+    worth = [worth_to(head[0], np.full(root + 1, float(v)), node["player"]) for v in values]
+    action = backup.best_reply(np.array(worth)[:, None], 0)
+    return values[action], action
+
+
+def _rerooted(given: Input) -> Answer:
+    paths = [tuple(path.split("/")) if path else () for path in given["nodes"]]
+    paths.sort(key=lambda path: (len(path), path))
+    tree = Tree(_table_game(1, len(paths)), np.zeros(1, [("to_play", np.int8)])[0],
+                Layout(lazy=False), 1, len(paths))  # fmt: skip
+    tree.edges[:] = 0
+    for record, path in zip(tree.edges, paths, strict=True):
+        below = [i for i, p in enumerate(paths) if p[:-1] == path and p]
+        record["first"], record["num_edges"] = (below[0], len(below)) if below else (NONE, 0)
+        record["visits"] = given["nodes"]["/".join(path)]["N"]
+        record["action"] = int(path[-1]) if path else 0
+    tree.head["used"] = len(paths)
+    root = paths.index(tuple(given["new_root"].split("/")))
+    edges = tree.copy(root, len(paths)).edges
+    nodes, todo = {}, [("", 0)]
+    for name, node in todo:
+        nodes[name] = {"N": int(edges["visits"][node])}
+        for edge in range(edges["num_edges"][node]):
+            at = int(edges["first"][node]) + edge
+            action = str(edges["action"][at])
+            todo.append((f"{name}/{action}".lstrip("/"), at))
+    return {"nodes": nodes}
+
+
+def _new_frame(given: Input) -> Answer:
+    value = evaluators.to_relative(
+        np.array(given["value_relative_to_old_root"]), given["plies_advanced"]
+    )
+    return {"value_relative_to_new_root": value}
 
 
 def _reward_mover_only(given: Input) -> Answer:
@@ -182,7 +440,11 @@ def _solved(node: Input) -> tuple[list[float], int | None]:
 
 def _maxn(given: Input) -> Answer:
     value, action = _solved(given["tree"])
-    return {"maxn_value": value, "maxn_action": action}
+    paranoid, against = _paranoid(given["tree"], given["tree"]["player"])
+    return {
+        "maxn_value": value, "maxn_action": action,
+        "paranoid_value_root": paranoid, "paranoid_action": against,
+    }  # fmt: skip
 
 
 def _expectimax(given: Input) -> Answer:
@@ -290,7 +552,7 @@ def _search(given: Input) -> Answer:
     root = game.start()
     root["place"], root["to_play"] = given["root"], mover[given["root"]]
     rule = selection.puct(
-        given["c_init"], given["c_base"], fpu_value=given["fpu_reduction"], normalise=False
+        given["c_init"], given["c_base"], fpu_value=given["fpu_reduction"], normalise="none"
     )
     result = ramify.search(
         game, root, num_simulations=given["simulations"], selection=rule, evaluator=_evaluate
@@ -324,4 +586,26 @@ FAMILIES: dict[str, Callable[[Input], Answer]] = {
     "rotate.": _rotate,
     "win.": _win,
     "search3p.": _search,
+    "ucb1tuned.": _ucb1_tuned,
+    "gumbel.qtransform_parent_siblings.": _siblings,
+    "gumbel.qtransform_min_max": _bounds,
+    "rave.schedule.": lambda given: {"beta": selection.rave_schedule(given["n"], given["k"])},
+    "rave.": _rave,
+    "quantum.score.": _one_loop,
+    "quantum.validity.": _validity,
+    "quantum.hbar.": _hbar,
+    "dirichlet.mix.": _noise,
+    "noise_anneal.": _anneal,
+    "widening.double.": _double_widening,
+    "widening.": _widening,
+    "virtual_loss.": _virtual_loss,
+    "wu_uct.": _unobserved,
+    "dag.idempotent": _shared,
+    "dag.shared_visit_bias": _shared_bonus,
+    "solver2.": _solver2,
+    "solvern.": _solvern,
+    "reroot.basic": _rerooted,
+    "reroot.frame.": _new_frame,
+    **golden_gumbel.FAMILIES,
+    **golden_choice.FAMILIES,
 }

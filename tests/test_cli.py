@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import importlib
 import io
 import json
 import os
-import pickle
 import re
 import signal
 import subprocess
 import sys
 import warnings
-from pathlib import Path
 
 import pytest
 
 import ramify
-from ramify import cli
+from ramify import choice, cli, specs, stopping
 
 GAMES = '''
 import numpy as np
@@ -135,7 +132,7 @@ def imports_are_undone():
     yield
     sys.path[:] = path
     for name in set(sys.modules) - modules:
-        if getattr(sys.modules[name], "__file__", None) in cli._user_files:
+        if getattr(sys.modules[name], "__file__", None) in specs.user_files:
             del sys.modules[name]
 
 
@@ -236,7 +233,10 @@ def test_search_prints_the_table_of_the_result(run):
     output = run("search", "connect_four", "--simulations", "500", "--seed", "3")
     game = ramify.games.connect_four()
     result = ramify.search(game, game.start(), num_simulations=500, seed=3)
-    timeless = [re.sub(r" in .* s \(.*/s\)", "", text) for text in (output, f"{result}\n")]
+    timeless = [
+        re.sub(r" in .* s \(.*/s\)|^time: .*? s;", "", text, flags=re.MULTILINE)
+        for text in (output, f"{result}\n")
+    ]
     assert timeless[0] == timeless[1]
 
 
@@ -259,17 +259,6 @@ def test_actions_are_written_as_shown_or_as_numbers(run, file, written):
     assert output.startswith("total 3 of 4\n")
 
 
-@pytest.mark.parametrize(("written", "actions"), [("1,2,7", [0, 1, 6]), ("1,0,2", [1, 0, 2])])
-def test_actions_are_all_as_shown_or_else_all_numbers(written, actions):
-    rules = ramify.games.connect_four()
-    game = ramify.Game(
-        rules.dtype, rules.rules.legal, rules.rules.step, num_players=2, num_actions=7,
-        show_action=lambda state, action: str(action + 1),
-        read_action=lambda state, text: int(text) - 1,
-    )  # fmt: skip
-    assert cli._play_actions(game, [written]) == game.play(actions)
-
-
 def test_actions_may_be_separate_words(run, file):
     output = run("search", f"{file}:race", "--actions", "+2", "+1", "--simulations", "10")
     assert output.startswith("total 3 of 4\n")
@@ -287,16 +276,6 @@ def test_actions_include_chance_outcomes_and_may_hold_spaces(run, file, words):
     output = run("search", f"{file}:coins", "--actions", *words, "--simulations", "50")
     assert "chance to play" in output
     assert "heads" in output
-
-
-def test_a_shown_action_may_hold_a_comma():
-    game = ramify.games.connect_four()
-    game = ramify.Game(
-        game.dtype, game.rules.legal, game.rules.step, num_players=2, num_actions=7,
-        show_action=lambda state, action: f"{action}, from above",
-    )  # fmt: skip
-    assert cli._play_actions(game, ["3, from above, 2, from above"]) == game.play([3, 2])
-    assert cli._play_actions(game, ["3, 2"]) == game.play([3, 2])
 
 
 def test_an_episode_that_is_over_is_not_searched(run, file):
@@ -347,6 +326,233 @@ def test_ctrl_c_prints_what_was_found_so_far():
     assert b"best so far" in seen
 
 
+# --- how to search -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def options(run, monkeypatch):
+    """What a command line hands to `ramify.search`, without the search."""
+
+    def options(*tokens: str) -> dict[str, object]:
+        given = {}
+
+        def search(*_, **keywords):
+            given.update(keywords)
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(ramify, "search", search)
+        assert cli.main(["search", "connect_four", *tokens]) == 130
+        every_time = {"num_simulations", "seconds", "seed", "progress", "tree"}
+        return {name: value for name, value in given.items() if name not in every_time}
+
+    return options
+
+
+def test_options_that_are_not_given_are_left_to_the_search(options):
+    assert options() == {}
+
+
+def test_rules_are_written_as_in_python(options):
+    assert options(
+        "--selection", "puct(c=2, fpu='parent')", "--root-selection", "gumbel(8)",
+        "--backup", "maximum(min_visits=2)", "--widening", "widening(k=3)",
+        "--root-noise", "dirichlet(alpha=0.3)", "--chance", "outcome_widening(k=2)",
+        "--choice", "lcb(z=3)", "--stop", "decided()", "--stop", "value_gap(z=4)",
+    ) == {
+        "selection": ramify.selection.puct(c=2, fpu="parent"),
+        "root_selection": ramify.selection.gumbel(8),
+        "backup": ramify.backup.maximum(min_visits=2),
+        "widening": ramify.selection.widening(k=3),
+        "root_noise": ramify.selection.dirichlet(alpha=0.3),
+        "chance": ramify.selection.outcome_widening(k=2),
+        "choice": choice.lcb(z=3),
+        "stop": [stopping.decided(), stopping.value_gap(z=4)],
+    }  # fmt: skip
+
+
+def test_a_rule_may_take_another_rule(options):
+    puct = ramify.selection.puct(c=1)
+    assert options("--selection", "rave(base=puct(c=1), bias=0.2)") == {
+        "selection": ramify.selection.rave(base=puct, bias=0.2)
+    }
+
+
+def test_words_numbers_and_switches_reach_the_search(options):
+    assert options(
+        "--solver", "--transpositions", "--open-loop", "--threads", "2", "--parallel", "tree",
+        "--max-memory", "500MB", "--opponents", "paranoid", "--ties", "random",
+        "--chance", "proportional", "--choice", "robust_max", "--c", "0",
+    ) == {
+        "solver": True, "transpositions": True, "open_loop": True, "threads": 2,
+        "parallel": "tree", "max_memory": "500MB", "opponents": "paranoid", "ties": "random",
+        "chance": "proportional", "choice": "robust_max",
+        "selection": ramify.selection.ucb1(c=0),
+    }  # fmt: skip
+
+
+def test_every_choice_there_is_can_be_named():
+    words = {*cli._RULES["choice"][2], *specs.makers(choice, "Choice")}
+    for word in words - {"as_choice", "gumbel"}:
+        assert choice.as_choice(word).name == word
+    with pytest.raises(ValueError, match="choice is one of") as caught:
+        choice.as_choice("no such")
+    listed = re.search(r"one of (.*);", str(caught.value))[1].split(", ")
+    assert set(listed) <= words
+
+
+@pytest.mark.parametrize(
+    ("tokens", "message"),
+    [
+        (
+            "--selection pukt",
+            r"--selection pukt: unknown 'pukt'; did you mean puct\? possible: ucb1",
+        ),
+        ("--selection puct(c=-1)", r"c must be .*; got -1; the signature is puct\(c=1.25"),
+        ("--selection puct(k=1)", r"unexpected keyword argument 'k'; the signature is puct\("),
+        ("--selection puct(c=c)", r"--selection puct\(c=c\): cannot read the arguments 'c=c'"),
+        ("--selection puct(c=1", r"cannot read 'puct\(c=1'"),
+        ("--selection ucb1_score(1,2,3)", "unknown 'ucb1_score'"),
+        ("--root-selection x()", r"--root-selection x\(\): unknown 'x'; possible: .*gumbel\("),
+        ("--backup median", r"unknown 'median'; .*possible: mean\(\), maximum\("),
+        (
+            "--stop undecided()",
+            r"unknown 'undecided'; did you mean decided\? possible: .*value_gap",
+        ),
+        ("--widening wide()", r"--widening wide\(\): unknown 'wide'; .*possible: widening\(k="),
+        ("--chance always", "unknown 'always'; possible: sample, proportional, outcome_widening"),
+        ("--choice best", r"unknown 'best'; .*possible: robust, max, .*lcb\("),
+        ("--parallel leaf", "Choose from: .*auto.*root.*tree"),
+        ("--opponents friendly", "Choose from: .*maxn.*paranoid"),
+        ("--threads two", 'unable to convert "two" into int'),
+        ("--c 1 --selection puct()", "give it or --selection, not both"),
+    ],
+)
+@pytest.mark.parametrize("command", ["search", "play"])
+def test_a_wrong_rule_is_explained_in_one_line(refused, command, tokens, message):
+    line = refused(command, "connect_four", *tokens.split(" "))
+    assert re.match(rf"ramify: .*{message}", line)
+    assert line.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("tokens", "message"),
+    [
+        ("--max-memory lots", "lots"),
+        ("--threads 0", "threads must be .*0"),
+        ("--choice gumbel", 'choice="gumbel" is what a Gumbel root decides'),
+        ("--tree a.tree --actions 4", "leave --actions away"),
+        ("--save-tree missing/a.tree", "there is no folder missing"),
+        ("--save-tree .", "is a folder; give the name of a file"),
+        ("--save-tree a.tree --threads 2", "add --parallel tree"),
+        ("--tree missing.tree", "missing.tree: No such file"),
+    ],
+)
+def test_options_that_a_search_cannot_follow_are_explained_in_one_line(refused, tokens, message):
+    line = refused("search", "connect_four", *tokens.split(" "))
+    assert re.match(rf"ramify: .*{message}", line)
+    assert line.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "tokens",
+    [
+        ["--solver", "--selection", "puct(c=2)", "--choice", "lcb", "--ties", "random"],
+        ["--transpositions", "--backup", "maximum(min_visits=2)", "--stop", "decided()"],
+        ["--threads", "2", "--max-memory", "5MB", "--widening", "widening(k=2)"],
+    ],
+    ids=lambda tokens: tokens[0],
+)
+def test_a_search_does_as_it_is_told(run, tokens):
+    output = run("search", "tic_tac_toe", "--simulations", "500", "--json", *tokens)
+    result = json.loads(output)
+    assert result["action"] in range(9)
+    assert result["simulations"] <= 500
+
+
+def test_play_takes_the_same_options(play, file):
+    options = ("--selection", "ucb1(c=1)", "--solver", "--player", "none")
+    assert "Returns: player 0 +1, player 1 -1\n" in play(f"{file}:race", options=options)
+
+
+# --- trees as files, diff ------------------------------------------------------------------------
+
+
+def test_a_tree_is_saved_and_gone_on_from(run, tmp_path):
+    path = str(tmp_path / "a.tree")
+    budget = ("--simulations", "300", "--seed", "3")
+    run("search", "connect_four:rows=5", "--actions", "4,4", *budget, "--save-tree", path)
+    output = run("search", "--tree", path, *budget, "--save-tree", path, "--json")
+    game = ramify.games.connect_four(rows=5)
+    first = ramify.search(game, game.play([3, 3]), num_simulations=300, seed=3)
+    both = ramify.search(game, game.play([3, 3]), num_simulations=300, seed=3, tree=first.tree)
+    visits = [edge["visits"] for edge in json.loads(output)["edges"]]
+    assert visits == both.edges["visits"].tolist()
+    assert ramify.Tree.load(path).simulations == 600
+
+
+def test_a_tree_of_a_user_s_game_needs_the_game(run, refused, file, tmp_path):
+    path = str(tmp_path / "race.tree")
+    run("search", f"{file}:race", "--simulations", "50", "--save-tree", path)
+    message = refused("search", "--tree", path)
+    assert "the tree is of the game 'race'" in message
+    assert "file.py:name" in message
+    run("search", f"{file}:race", "--tree", path, "--simulations", "50")
+    assert "player 0 to play" in run("diff", path, path, "--game", f"{file}:race")
+    assert "differs: name is 'race'" in refused("search", "connect_four", "--tree", path)
+
+
+def test_a_search_needs_a_game_or_a_tree(refused):
+    assert "say what to search: a GAME, or --tree FILE" in refused("search")
+
+
+def test_what_is_no_tree_is_told_in_one_line(refused, file, tmp_path):
+    for command in (["search", "--tree", file], ["diff", file, file]):
+        line = refused(*command)
+        assert f"{file} is not a tree of ramify" in line
+        assert line.count("\n") == 1
+
+
+@pytest.fixture(scope="module")
+def trees(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("trees")
+    game = ramify.games.connect_four()
+    for name, actions, number in (("a", [3], 300), ("b", [3], 3000), ("c", [2], 300)):
+        result = ramify.search(game, game.play(actions), num_simulations=number, seed=1)
+        result.tree.save(folder / f"{name}.tree")
+    return folder
+
+
+def test_diff_shows_two_searches_side_by_side(run, monkeypatch, trees):
+    monkeypatch.chdir(trees)
+    output = run("diff", "a.tree", "b.tree")
+    assert "connect_four, player 1 to play\n" in output
+    assert re.search(r"^a  a\.tree, 300 simulations: \d   value [+-]0\.\d+$", output, re.MULTILINE)
+    assert re.search(r"^b  b\.tree, 3,000 simulations: \d   value", output, re.MULTILINE)
+    assert re.search(r"visits differ by 0\.\d+ \(total variation\), value by [+-]", output)
+    header, *rows = output.splitlines()[-8:]
+    assert re.split("  +", header.strip()) == [
+        "action", "visits a", "visits b", "share a", "share b", "value a", "value b",
+    ]  # fmt: skip
+    visits = [int(row.split()[1].replace(",", "")) for row in rows]
+    assert visits == sorted(visits, reverse=True)
+    assert sum(visits) == 300
+
+
+def test_diff_gives_json(run, monkeypatch, trees):
+    monkeypatch.chdir(trees)
+    output = json.loads(run("diff", "a.tree", "b.tree", "--json"))
+    assert output["simulations"] == [300, 3000]
+    assert output["names"] == ["a.tree", "b.tree"]
+    assert 0 < output["total_variation"] < 1
+
+
+def test_diff_refuses_searches_of_different_states(refused, monkeypatch, trees):
+    monkeypatch.chdir(trees)
+    line = refused("diff", "a.tree", "c.tree")
+    assert line.startswith("ramify: a.tree and c.tree are searches of different states")
+    assert line.count("\n") == 1
+
+
 # --- which game ----------------------------------------------------------------------------------
 
 
@@ -368,28 +574,6 @@ def test_the_only_game_of_a_file_needs_no_name(run, tmp_path):
     path = tmp_path / "one_game.py"
     path.write_text("import ramify\n\nstandard = ramify.games.connect_four()\n")
     assert "player 0 to play" in run("search", str(path), "--simulations", "10")
-
-
-def test_a_game_of_a_file_can_be_pickled_by_its_module(file):
-    game = cli._game(f"{file}:race:goal=5")
-    assert game.rules.step.__module__ == "user_games"
-    assert Path(file).parent in map(Path, sys.path)
-    assert pickle.loads(pickle.dumps(game)).show(game.start()) == "total 0 of 5"
-
-
-def test_files_of_one_name_in_two_folders_are_told_apart(file, tmp_path):
-    other = tmp_path / "user_games.py"
-    other.write_text(GAMES.replace("goal=4", "goal=9"))
-    games = [cli._game(f"{path}:race") for path in (file, other, file, other)]
-    assert [game.show(game.start()).split()[-1] for game in games] == ["4", "9", "4", "9"]
-
-
-def test_a_file_named_as_a_module_of_python_does_not_replace_it(monkeypatch, tmp_path):
-    path = tmp_path / "colorsys.py"
-    path.write_text(GAMES)
-    monkeypatch.delitem(sys.modules, "colorsys", raising=False)
-    assert cli._game(f"{path}:race").num_players == 2
-    assert hasattr(importlib.import_module("colorsys"), "rgb_to_hsv")
 
 
 @pytest.mark.parametrize(
@@ -456,7 +640,8 @@ def test_a_file_that_cannot_be_imported_says_where(refused, tmp_path, source, me
         ),
         ("play connect_four --player 2", "--player must be 0 to 1, or none to watch; got 2"),
         ("play connect_four --player me", 'unable to convert "me" into int'),
-        ("search", "GAME requires an argument"),
+        ("play", "GAME requires an argument"),
+        ("diff a.tree", "SECOND requires an argument"),
         ("serach connect_four", 'Unknown command "serach". Did you mean "search"?'),
     ],
 )

@@ -107,7 +107,9 @@ def test_machine_code_is_shared_by_module_script_notebook_and_prompt(folder):
 
 
 def test_the_second_process_loads_what_the_first_compiled(folder):
-    tell = "from ramify import mcts\nprint([k.cached for k in mcts._compositions[game].values()])\n"
+    tell = (
+        "from ramify.compose import _known\nprint([k.cached for _, k in _known[game].values()])\n"
+    )
     write_game(folder)
     (folder / "main.py").write_text("import ramify\nfrom my_game import game\n" + RUN + tell)
     assert run_python(folder, "main.py") == ["1.0", "[False]"]

@@ -10,16 +10,28 @@ import pytest
 PACKAGE = Path(__file__).parent.parent / "ramify"
 
 # A module may import those named in its row (and the outside world's named below), nothing else.
+LOWEST = {"errors", "game", "_compile"}
+KERNELS = LOWEST | {"tree", "gumbel", "selection", "proofs", "evaluators", "scoring", "backup"}
 LAYERS = {
     "errors": set(),
     "game": {"errors"},
     "_compile": {"errors", "game"},
-    "tree": {"errors", "game", "_compile"},
-    "selection": {"errors", "game", "_compile", "tree"},
-    "backup": {"errors", "game", "_compile", "tree"},
-    "evaluators": {"errors", "game", "_compile", "tree"},
-    "choice": {"errors", "game", "_compile", "tree"},
-    "mcts": {"errors", "game", "_compile", "tree", "selection", "backup", "evaluators", "choice"},
+    "_machine": {"_compile"},
+    "gumbel": set(),
+    "specs": {"errors", "game", "games"},
+    "treefile": {"errors", "game", "specs"},
+    "tree": LOWEST | {"treefile"},
+    "selection": LOWEST | {"tree", "gumbel"},
+    "proofs": LOWEST | {"tree"},
+    "evaluators": LOWEST | {"tree"},
+    "scoring": LOWEST | {"tree", "selection", "proofs"},
+    "backup": LOWEST | {"tree", "proofs", "evaluators"},
+    "simulation": KERNELS,
+    "compose": KERNELS | {"_machine", "simulation"},
+    "choice": LOWEST | {"tree", "evaluators", "gumbel"},
+    "stopping": {"choice"},
+    "mcts": KERNELS | {"_machine", "choice", "compose", "stopping"},
+    "comparison": {"errors", "choice", "tree", "treefile"},
     "solver": {"errors", "game", "_compile", "backup", "evaluators"},
     "contract": {"errors", "game"},
     "walk": {"errors", "game", "contract"},
@@ -27,18 +39,21 @@ LAYERS = {
     "rulespeed": {"errors", "game", "_compile", "evaluators"},
     "bits": set(),
     "games": {"game", "bits"},
-    "cli": {"errors", "game", "games"},
+    "cli": {"comparison", "errors", "game", "games", "specs"},
     "__main__": {"cli"},
 }
 OUTSIDE = {
     "errors": set(),
     "game": {"numpy"},
     "_compile": {"numpy", "numba", "llvmlite"},
+    "_machine": {"numpy", "numba", "llvmlite"},
     "games": {"numpy"},
     "cli": {"numpy", "cyclopts", "rich"},
     "__main__": set(),
 }
-KERNEL_MODULES = {"tree", "selection", "backup", "evaluators", "choice", "mcts"}
+KERNEL_MODULES = {
+    "tree", "gumbel", "selection", "proofs", "evaluators", "scoring", "backup", "simulation",
+}  # fmt: skip
 NOT_IN_KERNELS = {"os", "logging", "random", "numba"}
 
 

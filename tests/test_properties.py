@@ -131,7 +131,7 @@ def test_renaming_players_renames_values(kind, index, seed, num_simulations, nam
     used = range(1, 1 + result.tree.num_edges)
     for name in ("visits", "action"):
         assert (result.tree.edges[name] == other.tree.edges[name]).all()
-    assert (other.tree.values(used)[:, names] == result.tree.values(used)).all()
+    assert (other.tree.mean_values(used)[:, names] == result.tree.mean_values(used)).all()
 
 
 @tried
@@ -145,7 +145,7 @@ def test_one_value_per_edge_of_a_zero_sum_game_tells_as_much_as_two(index, seed,
     used = range(1 + one.num_edges)
     for name in ("visits", "action", "first", "num_edges"):
         assert (one.edges[name] == two.edges[name]).all()
-    assert (one.values(used) == two.values(used)).all()
+    assert (one.mean_values(used) == two.mean_values(used)).all()
 
 
 @each_kind
@@ -188,7 +188,7 @@ def test_two_short_searches_are_a_long_one_where_nothing_is_random(index, first,
     game = random_game("three")
     options = {
         "evaluator": evaluators.compiled(random_games.table_logits),
-        "selection": selection.puct(2.0, 50.0, fpu="parent", fpu_value=0.3, normalise=False),
+        "selection": selection.puct(2.0, 50.0, fpu="parent", fpu_value=0.3, normalise="none"),
     }
     state = roots(game)[index]
     tree = ramify.search(game, state, num_simulations=first, **options).tree

@@ -1,0 +1,537 @@
+"""From a game and the options of a search to the kernel that runs it."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ramify import _machine, evaluators, scoring, simulation
+from ramify import backup as backups
+from ramify import selection as rules
+from ramify._compile import Kernel, compile_kernel
+from ramify.backup import Backup
+from ramify.errors import BrokenGame
+from ramify.evaluators import GUARD, Evaluator
+from ramify.game import ENDLESS, Game
+from ramify.selection import Noise, Rule, Widening
+from ramify.tree import Layout, Tree, num_values
+
+MAX_DEPTH = 4096  # a descent ends here at the latest, and its last node is valued again
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a search is made of; checked to fit each other and the game."""
+
+    selection: Rule
+    root_selection: Rule
+    root_noise: Noise | None
+    backup: Backup
+    evaluator: Evaluator
+    widening: Widening | None
+    chance: str | Widening
+    open_loop: bool
+    transpositions: bool
+    solver: bool
+    opponents: str
+    ties: str
+    in_flight: str
+    shares_tree: bool  # several threads search one tree
+    debug: bool
+
+    @property
+    def is_gumbel(self) -> bool:
+        """Whether the root halves the actions it considers."""
+        return self.root_selection.at_root
+
+    def layout(self, game: Game) -> Layout:
+        """What the records of the tree must hold."""
+        both = (self.selection, self.root_selection)
+        amaf = any(rule.amaf is not None for rule in both)
+        priors = self.evaluator.gives_priors
+        together = amaf or priors or self.ties == "random" or self.transpositions or self.open_loop
+        proofs = ("bounds" if game.zero_sum else "vectors") if self.solver else ""
+        return Layout(
+            priors=priors,
+            lazy=not (together or any(rule.choose is not None for rule in both)),
+            squares=any(rule.asks_for("mean_square") for rule in both),
+            raw=priors and any(rule.asks_for("raw_value") for rule in both),
+            amaf=amaf,
+            proofs=proofs,
+            shared=self.transpositions,
+            pending=self.shares_tree,
+            appends=self.open_loop or isinstance(self.chance, Widening),
+        )
+
+    def sees_range(self, game: Game) -> bool:
+        """Whether the range of returns is the one seen in the search."""
+        scales = (self.selection.scale, self.root_selection.scale)
+        return game.payoff_range is None or "minmax" in scales
+
+
+# --- checking ------------------------------------------------------------------------------------
+
+
+def checked_options(
+    game: Game,
+    *,
+    selection: Rule | None = None,
+    root_selection: Rule | None = None,
+    root_noise: Noise | None = None,
+    backup: Backup | None = None,
+    evaluator: Evaluator | Callable[..., None] | None = None,
+    widening: Widening | None = None,
+    chance: str | Widening = "sample",
+    open_loop: bool = False,
+    transpositions: bool = False,
+    solver: bool = False,
+    opponents: str = "maxn",
+    ties: str = "first",
+    in_flight: str = "virtual",
+    shares_tree: bool = False,
+    debug: bool = False,
+) -> Options:
+    """The options with defaults filled in; an error where they make no sense together."""
+    if evaluator is None:
+        evaluator = evaluators.playout()
+    elif not isinstance(evaluator, Evaluator):
+        evaluator = evaluators.compiled(evaluator)
+    if selection is None:
+        selection = _default_rule(root_selection, evaluator)
+    options = Options(
+        selection=selection,
+        root_selection=selection if root_selection is None else root_selection,
+        root_noise=root_noise,
+        backup=backups.mean() if backup is None else backup,
+        evaluator=evaluator,
+        widening=widening,
+        chance=chance,
+        open_loop=open_loop,
+        transpositions=transpositions,
+        solver=solver,
+        opponents=opponents,
+        ties=ties,
+        in_flight=in_flight,
+        shares_tree=shares_tree,
+        debug=debug,
+    )
+    _check_kinds(options)
+    for reason in _conflicts(game, options):
+        raise ValueError(reason)
+    return options
+
+
+def _default_rule(root_selection: Rule | None, evaluator: Evaluator) -> Rule:
+    if isinstance(root_selection, Rule) and root_selection.at_root:
+        c_visit, c_scale, rescale = root_selection.parameters[:3]
+        return rules.gumbel_interior(c_visit=c_visit, c_scale=c_scale, rescale=bool(rescale))
+    return rules.puct() if evaluator.gives_priors else rules.ucb1()
+
+
+def _check_kinds(options: Options) -> None:
+    for name, kind, example in (
+        ("selection", Rule, "selection.ucb1()"),
+        ("root_selection", Rule, "selection.gumbel()"),
+        ("backup", Backup, "backup.maximum()"),
+        ("root_noise", Noise, "selection.dirichlet()"),
+        ("widening", Widening, "selection.widening()"),
+    ):
+        value = getattr(options, name)
+        if not (isinstance(value, kind) or (value is None and name in ("root_noise", "widening"))):
+            raise TypeError(
+                f"{name} must come from ramify.{example.partition('.')[0]}, for instance "
+                f"{example}; got {value!r}"
+            )
+    for name, possible in (
+        ("opponents", ("maxn", "paranoid")),
+        ("ties", ("first", "random")),
+        ("in_flight", ("virtual", "unobserved")),
+    ):
+        if getattr(options, name) not in possible:
+            raise ValueError(
+                f"{name} must be {' or '.join(map(repr, possible))}; got {getattr(options, name)!r}"
+            )
+    outcomes = isinstance(options.chance, Widening) and options.chance.of_outcomes
+    if not outcomes and options.chance not in ("sample", "proportional"):
+        raise ValueError(
+            'chance must be "sample", "proportional" or selection.outcome_widening(); got '
+            f"{options.chance!r}"
+        )
+    if options.widening is not None and options.widening.of_outcomes:
+        raise ValueError("widening=selection.outcome_widening() is for chance=; use widening()")
+
+
+def _conflicts(game: Game, options: Options) -> list[str]:
+    """What is wrong with options that are fine one by one."""
+    selection, root, evaluator = options.selection, options.root_selection, options.evaluator
+    amaf = selection.amaf is not None or root.amaf is not None
+    chooses = selection.choose is not None or root.choose is not None
+    whole = root.name if root.choose is not None else selection.name
+    has_chance = game.rules.chance is not None
+    widens_outcomes = isinstance(options.chance, Widening)
+    most = options.widening is not None and options.widening.most is not None
+    known = game.payoff_range is not None
+    cases = [
+        (
+            selection.at_root,
+            f"selection={selection.name} is for the root alone: give it as root_selection=",
+        ),
+        (
+            options.is_gumbel and not evaluator.gives_priors,
+            "root_selection=gumbel needs priors to draw from: give an evaluator that takes "
+            "`logits` or `priors`",
+        ),
+        (
+            selection.asks_for("raw_value") and not evaluator.gives_priors,
+            f"{selection.name} needs an evaluator that gives priors: one that takes `logits` or "
+            "`priors`",
+        ),
+        (
+            amaf and not evaluator.plays_out,
+            f"{selection.name} learns from what playouts play, and the evaluator "
+            f"{evaluator.name} plays nothing: use evaluators.playout(), or another rule",
+        ),
+        (
+            options.root_noise is not None and not evaluator.gives_priors,
+            f"root_noise is mixed into priors, and the evaluator {evaluator.name} gives none",
+        ),
+        (
+            options.root_noise is not None and options.is_gumbel,
+            "root_noise and root_selection=gumbel are two kinds of noise for the root; choose one",
+        ),
+        (
+            most and not evaluator.gives_priors,
+            "widening(most=) keeps the actions of the largest priors, and the evaluator "
+            f"{evaluator.name} gives none",
+        ),
+        (
+            options.widening is not None and chooses,
+            f"widening opens edges one by one, and {whole} looks at all of them; choose one",
+        ),
+        (
+            options.open_loop and chooses,
+            f"open_loop=True has other edges at every visit, and {whole} looks at all of them; "
+            "choose one",
+        ),
+        (
+            options.open_loop and evaluator.gives_priors,
+            "open_loop=True has many states in one node, so priors of one state do not fit; "
+            "use an evaluator without priors",
+        ),
+        (
+            options.open_loop and options.transpositions,
+            "open_loop=True tells nodes apart by actions, transpositions=True by states; "
+            "choose one",
+        ),
+        (
+            options.open_loop and options.solver,
+            "solver=True proves things of states, and open_loop=True has many states in one "
+            "node; choose one",
+        ),
+        (
+            options.open_loop and options.widening is not None,
+            "open_loop=True has other edges at every visit, so that widening cannot count "
+            "them; choose one",
+        ),
+        (
+            options.open_loop and widens_outcomes,
+            "open_loop=True draws outcomes anew at every visit; leave chance= away",
+        ),
+        (
+            options.open_loop and game.discount != 1.0,
+            f"open_loop=True needs a game without discount; {game.name} has "
+            f"discount={game.discount}",
+        ),
+        (
+            options.transpositions and widens_outcomes,
+            "outcome_widening moves edges as they come, and transpositions=True needs them to "
+            "stay; choose one",
+        ),
+        (
+            options.solver and widens_outcomes,
+            "solver=True needs to see every outcome, and outcome_widening leaves some out; "
+            "choose one",
+        ),
+        (
+            options.solver and game.discount != 1.0,
+            f"solver=True needs a game without discount; {game.name} has discount={game.discount}",
+        ),
+        (
+            options.solver and most,
+            "solver=True needs to see every action, and widening(most=) leaves some out; "
+            "choose one",
+        ),
+        (
+            options.solver and options.opponents == "paranoid" and game.num_players > 2,
+            "solver=True proves what players reach who each want the most; use "
+            'opponents="maxn" with it',
+        ),
+        (
+            widens_outcomes and not has_chance,
+            f"chance=outcome_widening() is for games of chance, and {game.name} has none",
+        ),
+        (
+            options.chance == "proportional" and not has_chance,
+            f'chance="proportional" is for games of chance, and {game.name} has none',
+        ),
+        (
+            "bounds" in (selection.scale, root.scale) and not known,
+            'normalise="bounds" needs a game that states its payoff_range; '
+            f'{game.name} does not: use "minmax"',
+        ),
+    ]
+    return [reason for is_so, reason in cases if is_so]
+
+
+# --- composing -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Composition:
+    """A game, how it is searched, and the kernel that does it."""
+
+    game: Game
+    options: Options
+    layout: Layout
+    arrays: Arrays
+    kernel: Kernel
+
+
+@dataclass(frozen=True)
+class Arrays:
+    """What a thread's arrays are made of."""
+
+    work: np.dtype
+    path: np.dtype
+    key_ranges: np.ndarray
+
+
+_known: weakref.WeakKeyDictionary[Game, dict[Any, tuple[Arrays, Kernel]]]
+_known = weakref.WeakKeyDictionary()
+
+
+def compose(game: Game, options: Options) -> Composition:
+    """The kernel for these options, from memory, from disk, or compiled now."""
+    layout = options.layout(game)
+    widening = options.widening
+    key = (
+        options.selection.functions(), options.root_selection.functions(),
+        options.root_selection != options.selection, options.backup.gather,
+        options.evaluator.value_leaf, options.evaluator.functions,
+        options.evaluator.max_plies is None, layout, options.root_noise is not None,
+        widening is not None, widening is not None and widening.most is not None,
+        options.chance if isinstance(options.chance, str) else "widening", options.open_loop,
+        options.opponents, options.ties, options.in_flight, options.sees_range(game),
+        options.debug,
+    )  # fmt: skip
+    known = _known.setdefault(game, {})
+    if key not in known:
+        arrays = arrays_of(game, options, layout)
+        example = Tree(game, game.start(), layout, num_root_edges=1, capacity=1)
+        work = Workspace(game, options, arrays, example, np.zeros(1, np.uint64))
+        arguments = (example.head, example.edges, *work.arguments(example))
+        label = f"{game.name}: {options.selection.name}, {options.evaluator.name}"
+        kernel = compile_kernel(
+            simulation.simulate, bindings(game, options), arguments, label=label,
+            debug=options.debug,
+        )  # fmt: skip
+        known[key] = arrays, kernel
+    return Composition(game, options, layout, *known[key])
+
+
+def arrays_of(game: Game, options: Options, layout: Layout) -> Arrays:
+    """What a thread's arrays are made of in a search with these options."""
+    return Arrays(
+        _work_dtype(game, options, layout),
+        _path_dtype(num_values(game), options.transpositions),
+        _key_ranges(game),
+    )
+
+
+def bindings(game: Game, options: Options) -> dict[str, Any]:
+    """What the kernels of a search are bound to."""
+    layout = options.layout(game)
+    widens_outcomes = isinstance(options.chance, Widening)
+    return (
+        evaluators.bindings(game, options.evaluator, notes_actions=layout.amaf)
+        | layout.bindings()
+        | _machine.primitives()
+        | _rule_bindings(game, options.selection, "")
+        | _rule_bindings(game, options.root_selection, "root_")
+        | {
+            "PARANOID": options.opponents == "paranoid",
+            "SEES_RANGE": options.sees_range(game),
+            "value_leaf": options.evaluator.value_leaf,
+            "ROOT_DIFFERS": options.root_selection != options.selection,
+            "CHOOSES": options.selection.choose is not None,
+            "ROOT_CHOOSES": options.root_selection.choose is not None
+            and options.root_selection != options.selection,
+            "amaf_weight": _amaf_weight(options),
+            "gather": options.backup.gather,
+            "GATHERS": options.backup.gather is not backups.gather_nothing,
+            "KNOWS_OUTCOMES": not widens_outcomes and not options.open_loop,
+            "OPEN_LOOP": options.open_loop,
+            "WIDENS_OUTCOMES": widens_outcomes,
+            "pick_outcome": scoring.due_outcome
+            if options.chance == "proportional"
+            else scoring.draw_outcome,
+            "WIDENS": options.widening is not None,
+            "SORTS": options.widening is not None and options.evaluator.gives_priors,
+            "RANDOM_TIES": options.ties == "random",
+            "HAS_NOISE": options.root_noise is not None,
+            "IS_UNOBSERVED": options.in_flight == "unobserved",
+            "HAS_THREADS": options.shares_tree,
+        }
+    )
+
+
+def _rule_bindings(game: Game, rule: Rule, prefix: str) -> dict[str, Any]:
+    bound: dict[str, Any] = {
+        "scale": scoring.scale_kernel(rule.scale, game.payoff_range is not None),
+        "blend": scoring.blend_nothing if rule.amaf is None else scoring.blend_amaf,
+        "unvisited_first": scoring.yes if rule.unvisited_first else scoring.no,
+    }
+    for kind in ("width", "score", "unvisited", "total", "choose"):
+        bound[kind] = rule.bound(kind)
+    return {prefix + name: value for name, value in bound.items()}
+
+
+def _amaf_weight(options: Options) -> Callable[..., float]:
+    for rule in (options.selection, options.root_selection):
+        if rule.amaf is not None:
+            return rule.amaf.weight
+    return rules.rave_weight
+
+
+# --- workspaces ----------------------------------------------------------------------------------
+
+
+class Workspace:
+    """The arrays one thread works on besides the tree."""
+
+    def __init__(
+        self, game: Game, options: Options, arrays: Arrays, tree: Tree, rng: np.ndarray
+    ) -> None:
+        self.states = np.zeros(3, game.dtype)
+        self.states[0] = tree.state
+        self.rng = rng
+        self.lock = np.zeros(1, np.int64)
+        self.data = game.data
+        self.schedule = np.zeros(1, np.int64)
+        self.key_ranges = arrays.key_ranges
+        plies_left = _plies_left(game, tree.state)
+        self.path = np.zeros(min(MAX_DEPTH, plies_left), arrays.path)
+        self.work = np.zeros(1, arrays.work)
+        self._fill(game, options, plies_left)
+
+    def _fill(self, game: Game, options: Options, plies_left: int) -> None:
+        work, evaluator = self.work[0], options.evaluator
+        longest = ENDLESS if evaluator.max_plies is None else evaluator.max_plies
+        # Behind the last action stand guards, so that a `legal` that writes too much is caught.
+        work["actions"] = GUARD
+        work["limits"] = (evaluator.num_playouts, longest, plies_left)
+        work["parameters"][: len(options.selection.parameters)] = options.selection.parameters
+        root_parameters = options.root_selection.parameters
+        work["root_parameters"][: len(root_parameters)] = root_parameters
+        work["backup_parameter"] = options.backup.parameter
+        work["ref_first"] = -1
+        for rule in (options.root_selection, options.selection):
+            if rule.amaf is not None:
+                work["amaf_parameter"], work["amaf_ref"] = rule.amaf.parameter, rule.amaf.ref
+        if options.widening is not None:
+            given = options.widening
+            most = game.num_actions if given.most is None else given.most
+            work["widening"] = (given.k, given.alpha, given.ceil, most)
+        if isinstance(options.chance, Widening):
+            work["outcome_widening"] = (options.chance.k, options.chance.alpha)
+
+    def arguments(self, tree: Tree) -> tuple[Any, ...]:
+        """What the kernel takes after the tree's head and edges."""
+        return (
+            self.states, self.path, self.work, tree.root_squares, self.schedule, tree.table,
+            self.states.view(np.uint8).reshape(3, -1), self.key_ranges, self.rng, self.lock,
+            self.data,
+        )  # fmt: skip
+
+
+def _work_dtype(game: Game, options: Options, layout: Layout) -> np.dtype:
+    """What one thread needs for one simulation, in one record: a kernel takes few arguments."""
+    actions, players = game.num_actions, game.num_players
+    largest = max(actions, game.max_outcomes)
+    chooses = any(r.choose is not None for r in (options.selection, options.root_selection))
+    wide = largest if chooses or options.root_noise is not None else 1
+    return np.dtype(
+        [
+            ("returns", float, (players,)),
+            ("reward", float, (players,)),
+            ("values", float, (players,)),
+            ("more_values", float, (players,)),
+            ("sample", float, (players,)),
+            ("depth", np.int64),
+            ("ending", np.int64),
+            ("leaf_player", np.int64),
+            ("count", np.int64),  # legal actions of the leaf
+            ("timed", np.int64),
+            ("clock", np.int64),
+            ("times", np.int64, (4,)),
+            ("stamp", np.int64),
+            ("limits", np.int64, (3,)),  # playouts, plies of a playout, plies left
+            ("parameters", float, (max(1, len(options.selection.parameters)),)),
+            ("root_parameters", float, (max(1, len(options.root_selection.parameters)),)),
+            ("backup_parameter", float),
+            ("amaf_parameter", float),
+            ("amaf_ref", np.int64),
+            ("ref_first", np.int64),
+            ("widening", float, (4,)),
+            ("outcome_widening", float, (2,)),
+            ("actions", np.int32, (2 * largest + 1024,)),
+            ("probabilities", float, (game.max_outcomes + 1024,)),
+            ("logits", float, (actions if layout.priors else 1,)),
+            ("played", np.int64, (1 + players * actions if layout.amaf else 1,)),
+            ("ref_edges", np.int32, (actions if layout.amaf else 1,)),
+            ("legal_stamp", np.int64, (actions if options.open_loop else 1,)),
+            ("order", np.int32, (actions if options.widening is not None else 1,)),
+            ("q", float, (wide,)),
+            ("prior", float, (wide,)),
+            ("visits", np.int64, (wide,)),
+            ("scratch", float, (wide,)),
+            ("noise", float, (wide,)),
+        ]
+    )
+
+
+def _path_dtype(num_values: int, shares_nodes: bool) -> np.dtype:
+    fields: list[Any] = [("edge", np.int32), ("player", np.int32)]
+    if shares_nodes:
+        fields.append(("node", np.int32))
+    return np.dtype([*fields, ("reward", np.float64, (num_values,))])
+
+
+def _key_ranges(game: Game) -> np.ndarray:
+    """Where the bytes of the key fields are in a record: begin and end, side by side."""
+    fields: Any = game.dtype.fields
+    spans = sorted((fields[n][1], fields[n][1] + fields[n][0].itemsize) for n in game.key_fields)
+    merged: list[list[int]] = []
+    for begin, end in spans:
+        if merged and merged[-1][1] == begin:
+            merged[-1][1] = end
+        else:
+            merged.append([begin, end])
+    return np.array(merged, np.int64).reshape(-1, 2)
+
+
+def _plies_left(game: Game, state: np.record) -> int:
+    """How many plies may follow the root."""
+    if game.max_plies is None:
+        return ENDLESS
+    ply = int(state["ply"]) if "ply" in (game.dtype.names or ()) else 0
+    if ply >= game.max_plies:
+        raise BrokenGame(
+            f"the root is at ply {ply}, but {game.name} has max_plies={game.max_plies} and should "
+            "be over by then"
+        )
+    return game.max_plies - ply

@@ -1,0 +1,370 @@
+"""Gumbel search: the root considers a few actions, and every simulation improves the policy.
+
+The formulas are those of Danihelka, Guez, Schrittwieser and Silver, "Policy improvement by planning
+with Gumbel" (2022), in the form that mctx gives them. Kernels take arrays of at least `count`
+elements, one per edge of a node, for the player who moves there: `q` (read where an edge was taken
+only), `prior`, `visits`. Log-priors stand for logits: only their differences matter.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import Any
+
+import numpy as np
+
+TINY = sys.float_info.min  # the least prior that counts; in v_mix those below count as this one
+LOWEST = -sys.float_info.max  # the logarithm of prior 0, where no infinity may come up
+NARROWEST = 1e-8  # the least range of values that is stretched to 1
+LOW_SCORE = -1e9  # the least score of an edge that the root may take
+
+
+# --- which edges the root considers --------------------------------------------------------------
+
+
+def gumbel_noise(rng: np.random.Generator, count: int, scale: float = 1.0) -> np.ndarray:
+    """Independent Gumbel noise for `count` edges; `scale=0` leaves none.
+
+        g(a) = -scale · ln(-ln u(a)), u(a) uniform in (0, 1)                           [Eq. G1]
+
+    The edges with the m largest g(a) + ln P(a) are a draw of m edges from the priors without
+    replacement (for scale 1).
+
+    >>> gumbel_noise(np.random.default_rng(1), count=3, scale=0.0)
+    array([0., 0., 0.])
+    """
+    return scale * rng.gumbel(size=count) if scale > 0 else np.zeros(count)
+
+
+def considered_edges(noise: np.ndarray, prior: np.ndarray, num_considered: int) -> np.ndarray:
+    """The edges that the root considers, best first: the m largest g(a) + ln P(a).
+
+    >>> considered_edges(np.array([0.0, 0.0, 2.0]), np.array([0.5, 0.3, 0.2]), num_considered=2)
+    array([2, 0])
+    """
+    scores = np.array([g + log_prior(p) for g, p in zip(noise, prior, strict=True)])
+    return np.argsort(-scores, kind="stable")[:num_considered]
+
+
+def halving_schedule(num_considered: int, num_simulations: int) -> np.ndarray:
+    """How many visits the edge to take has, for each simulation in turn.
+
+    Sequential halving (Karnin, Koren and Somekh 2013): in every phase c edges get e more visits
+    each, then the better half of them goes on.
+
+        e = max(1, ⌊n / (⌈log2 m⌉ · c)⌋),  c = m, then max(2, ⌊c/2⌋)                   [Eq. G2]
+
+    It ends after exactly n simulations, in the middle of a phase if need be. A single edge gets
+    them all.
+
+    >>> halving_schedule(num_considered=4, num_simulations=16)
+    array([0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5])
+    """
+    if num_considered <= 1:
+        return np.arange(num_simulations)
+    num_phases = (num_considered - 1).bit_length()
+    schedule = np.zeros(0, np.int64)
+    visits, num_edges = 0, num_considered
+    while len(schedule) < num_simulations:
+        more = max(1, num_simulations // (num_phases * num_edges))
+        phase = np.repeat(np.arange(visits, visits + more), num_edges)
+        schedule = np.concatenate([schedule, phase])
+        visits, num_edges = visits + more, max(2, num_edges // 2)
+    return schedule[:num_simulations]
+
+
+# --- what the values say -------------------------------------------------------------------------
+
+
+def mixed_value(
+    count: int, q: np.ndarray, prior: np.ndarray, visits: np.ndarray, raw_value: float
+) -> float:
+    """What an edge never taken is taken to be worth: the node's value by its evaluation and edges.
+
+        v_mix = (v0 + T · Σ P(b) Q(b) / Σ P(b)) / (1 + T), over edges b that were taken [Eq. G3]
+
+    v0 is what the evaluator said of the node, T the number of visits of its edges.
+
+    >>> quarters = np.array([0.25, 0.25, 0.5])
+    >>> q, visits = np.array([1.0, 0.0, 0.0]), np.array([2, 1, 0])
+    >>> mixed_value(3, q, quarters, visits, raw_value=0.0)
+    0.375
+    """
+    total = 0
+    sum_prior = 0.0
+    sum_q = 0.0
+    for i in range(count):
+        if visits[i] > 0:
+            weight = max(TINY, prior[i])
+            total += visits[i]
+            sum_prior += weight
+            sum_q += weight * q[i]
+    if total == 0:
+        return raw_value
+    return float((raw_value + total * (sum_q / sum_prior)) / (1 + total))
+
+
+def stretched(completed: float, low: float, factor: float) -> float:
+    """The weight of a value beside a log-prior; `low` and `factor` are those of `stretch`.
+
+        σ(a) = (c_visit + max N(s,b)) · c_scale · (cq(a) - min cq) / (max cq - min cq) [Eq. G4]
+
+    The completed values cq(a) are Q(s,a) where N(s,a) > 0, and v_mix [Eq. G3] elsewhere.
+
+    >>> stretched(completed=0.375, low=0.0, factor=(8 + 2) * 0.5 / (1.0 - 0.0))
+    1.875
+    """
+    return factor * (completed - low)
+
+
+def stretch(
+    count: int, q: np.ndarray, prior: np.ndarray, visits: np.ndarray, completion: float,
+    c_visit: float, c_scale: float, rescale: float,
+) -> tuple[float, float, float]:  # fmt: skip
+    """The least completed value, what values above it are multiplied by, and the largest σ.
+
+    With `rescale` 0 values are multiplied as they are. The range counts as at least 1e-8. Edges of
+    prior 0 do not count for the largest.
+    """
+    most = 0
+    low = math.inf
+    high = -math.inf
+    top = -math.inf
+    is_completed = is_likely = False  # whether an edge is yet to be taken, and one with a prior
+    for i in range(count):
+        if visits[i] > 0:
+            most = max(most, visits[i])
+            low = min(low, q[i])
+            high = max(high, q[i])
+            if prior[i] >= TINY:
+                top = max(top, q[i])
+        else:
+            is_completed = True
+            is_likely = is_likely or prior[i] >= TINY
+    if is_completed:
+        low = min(low, completion)
+        high = max(high, completion)
+    if is_likely:
+        top = max(top, completion)
+    factor = (c_visit + most) * c_scale
+    if rescale == 0.0:
+        low = 0.0
+    else:
+        factor /= max(high - low, NARROWEST)
+    return low, factor, stretched(top, low, factor)
+
+
+def write_sigma(
+    count: int, q: np.ndarray, prior: np.ndarray, visits: np.ndarray, completion: float,
+    c_visit: float, c_scale: float, rescale: float, out: np.ndarray,
+) -> None:  # fmt: skip
+    """Write σ of every edge [Eq. G4]; those never taken are worth `completion`."""
+    low, factor, _ = stretch(count, q, prior, visits, completion, c_visit, c_scale, rescale)
+    for i in range(count):
+        out[i] = stretched(q[i] if visits[i] > 0 else completion, low, factor)
+
+
+def improve(
+    count: int, q: np.ndarray, prior: np.ndarray, visits: np.ndarray, completion: float,
+    c_visit: float, c_scale: float, rescale: float, out: np.ndarray,
+) -> float:  # fmt: skip
+    """The sum of what `out` gets: the improved policy, not yet divided by this sum.
+
+        π'(a) = softmax(ln P(s,a) + σ(a)) = P(s,a) e^σ(a) / Σ P(s,b) e^σ(b)            [Eq. G5]
+
+    Where edges never taken are completed by the value of the priors, π' is worth no less than P.
+
+    >>> halves, out = np.array([0.5, 0.5]), np.zeros(2)
+    >>> total = improve(2, np.array([1.0, 0.0]), halves, np.array([1, 1]), completion=0.0,
+    ...     c_visit=0.0, c_scale=math.log(3), rescale=1.0, out=out)
+    >>> (out / total).round(12)
+    array([0.75, 0.25])
+    """
+    low, factor, top = stretch(count, q, prior, visits, completion, c_visit, c_scale, rescale)
+    # All edges never taken have the same weight, so exponentials are few. Only those of edges with
+    # prior 0, which stay at 0, could be above 1.
+    unvisited = math.exp(min(0.0, stretched(completion, low, factor) - top))
+    total = 0.0
+    for i in range(count):
+        weight = unvisited
+        if visits[i] > 0:
+            weight = math.exp(min(0.0, stretched(q[i], low, factor) - top))
+        out[i] = prior[i] * weight
+        total += out[i]
+    return total
+
+
+# --- which edge to take --------------------------------------------------------------------------
+
+
+def interior_score(policy: float, visits: int, share: float) -> float:
+    """How much less an edge was taken than the improved policy asks for.
+
+        π'(a) - N(s,a) · share,  share = 1 / (1 + Σ N(s,b))                            [Eq. G6]
+
+    >>> interior_score(policy=0.5, visits=1, share=1 / (1 + 3))
+    0.25
+    """
+    return policy - visits * share
+
+
+def root_score(noise: float, logit: float, sigma: float) -> float:
+    """Score of an edge that the root considers.
+
+        max(-1e9, g(a) + ln P(s,a) - max ln P(s,b) + σ(a))                             [Eq. G7]
+
+    Args:
+        logit: ln P(s,a), less the largest of all.
+
+    >>> root_score(noise=0.5, logit=-1.0, sigma=2.0)
+    1.5
+    """
+    return max(LOW_SCORE, noise + logit + sigma)
+
+
+def log_prior(prior: float) -> float:
+    """ln P, and for prior 0 the lowest finite number."""
+    return math.log(prior) if prior > 0.0 else LOWEST
+
+
+def least_served(count: int, weights: np.ndarray, sum_weights: float, visits: np.ndarray) -> int:
+    """The edge of the largest interior score [Eq. G6], the first of equals.
+
+    The improved policy is `weights` over their sum.
+    """
+    total = 0
+    for i in range(count):
+        total += visits[i]
+    share, factor = 1.0 / (1 + total), 1.0 / sum_weights  # a division per edge took longer
+    best = 0
+    best_score = -math.inf
+    for i in range(count):
+        score = interior_score(weights[i] * factor, visits[i], share)
+        if score > best_score:
+            best = i
+            best_score = score
+    return best
+
+
+def best_considered(
+    count: int, prior: np.ndarray, visits: np.ndarray, noise: np.ndarray, considered: int,
+    sigma: np.ndarray,
+) -> int:  # fmt: skip
+    """The edge with `considered` visits of the largest root score [Eq. G7], the first of equals.
+
+    Where no edge has as many, as in a tree that was kept from an earlier search, those that come
+    nearest stand in.
+    """
+    top_prior = 0.0
+    nearest = abs(visits[0] - considered)
+    for i in range(count):
+        top_prior = max(top_prior, prior[i])
+        nearest = min(nearest, abs(visits[i] - considered))
+    top = log_prior(top_prior)
+    best = 0
+    best_score = -math.inf
+    for i in range(count):
+        if abs(visits[i] - considered) == nearest:
+            score = root_score(noise[i], log_prior(prior[i]) - top, sigma[i])
+            if score > best_score:
+                best = i
+                best_score = score
+    return best
+
+
+def choose_interior(
+    count: int, q: np.ndarray, prior: np.ndarray, visits: np.ndarray, raw_value: float,
+    parameters: Any, scratch: np.ndarray,
+) -> int:  # fmt: skip
+    """The edge to take below the root, so that visits follow the improved policy.
+
+    `parameters` are c_visit, c_scale, and 1 or 0 for whether values are rescaled.
+    """
+    completion = mixed_value(count, q, prior, visits, raw_value)
+    c_visit, c_scale, rescale = parameters[0], parameters[1], parameters[2]
+    total = improve(count, q, prior, visits, completion, c_visit, c_scale, rescale, scratch)
+    return least_served(count, scratch, total, visits)
+
+
+def choose_root(
+    count: int, q: np.ndarray, prior: np.ndarray, visits: np.ndarray, raw_value: float,
+    noise: np.ndarray, considered: int, parameters: Any, scratch: np.ndarray,
+) -> int:  # fmt: skip
+    """The edge to take at the root: the best of those with `considered` visits.
+
+    `considered` is this simulation's number in the schedule [Eq. G2]; the rest as in
+    `choose_interior`.
+    """
+    completion = mixed_value(count, q, prior, visits, raw_value)
+    c_visit, c_scale, rescale = parameters[0], parameters[1], parameters[2]
+    write_sigma(count, q, prior, visits, completion, c_visit, c_scale, rescale, scratch)
+    return best_considered(count, prior, visits, noise, considered, scratch)
+
+
+# --- what leaves the search ----------------------------------------------------------------------
+
+
+def transformed_q(
+    q: np.ndarray, prior: np.ndarray, visits: np.ndarray, raw_value: float,
+    c_visit: float = 50.0, c_scale: float = 0.1, rescale: bool = True,
+) -> np.ndarray:  # fmt: skip
+    """σ(a) of every edge [Eq. G4], those never taken completed by v_mix [Eq. G3]."""
+    out = np.zeros(len(visits))
+    completion = mixed_value(len(out), q, prior, visits, raw_value)
+    write_sigma(len(out), q, prior, visits, completion, c_visit, c_scale, float(rescale), out)
+    return out
+
+
+def improved_policy(
+    q: np.ndarray, prior: np.ndarray, visits: np.ndarray, raw_value: float,
+    c_visit: float = 50.0, c_scale: float = 0.1, rescale: bool = True,
+) -> np.ndarray:  # fmt: skip
+    """The policy to learn from after a search [Eq. G5], completed by v_mix [Eq. G3]."""
+    out = np.zeros(len(visits))
+    completion = mixed_value(len(out), q, prior, visits, raw_value)
+    options = (c_visit, c_scale, float(rescale))
+    return out / improve(len(out), q, prior, visits, completion, *options, out)
+
+
+def final_choice(
+    q: np.ndarray, prior: np.ndarray, visits: np.ndarray, raw_value: float, noise: np.ndarray,
+    c_visit: float = 50.0, c_scale: float = 0.1, rescale: bool = True,
+) -> int:  # fmt: skip
+    """The edge to play after a search: of those with the most visits the best by [Eq. G7]."""
+    parameters = (c_visit, c_scale, float(rescale))
+    most, scratch = np.max(visits), np.zeros(len(visits))
+    return choose_root(
+        len(visits), q, prior, visits, raw_value, noise, most, parameters, scratch
+    )  # fmt: skip
+
+
+# --- the policy that PUCT follows ----------------------------------------------------------------
+
+
+def regularised_policy(q: np.ndarray, prior: np.ndarray, weight: float) -> tuple[np.ndarray, float]:
+    """The policy y that maximises Σ q y - λ KL(P‖y), and the α that makes it add up to 1.
+
+        y(a) = λ P(a) / (α - Q(a)),  Σ y(a) = 1                                        [Eq. G8]
+
+    With λ = c √N / (|A| + N) the visits of PUCT follow it (Grill et al. 2020): in the place of y
+    the shares (1 + N(a)) / (|A| + N) make λ P / y the bonus of PUCT. Actions of prior 0 keep 0.
+
+    >>> policy, alpha = regularised_policy(np.array([0.75, 0.0]), np.array([0.5, 0.5]), weight=0.4)
+    >>> policy, alpha
+    (array([0.8, 0.2]), 1.0)
+    """
+    if not (math.isfinite(weight) and weight > 0):
+        raise ValueError(f"weight must be a number above 0; got {weight}")
+    likely = np.asarray(prior) > 0
+    values, priors = np.asarray(q, float)[likely], np.asarray(prior, float)[likely]
+    low, high = np.max(values + weight * priors), np.max(values) + weight
+    # The sum falls as α grows; halve the interval until there is no number left inside.
+    while low < (middle := (low + high) / 2) < high:
+        if np.sum(weight * priors / (middle - values)) > 1:
+            low = middle
+        else:
+            high = middle
+    policy = np.zeros(len(likely))
+    policy[likely] = weight * priors / (high - values)
+    return policy, float(high)

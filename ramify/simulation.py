@@ -1,0 +1,795 @@
+"""One simulation, in kernels: descend, expand, evaluate, back up."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ramify._compile import UNBOUND
+from ramify.backup import AT_END, KNOWN, LEAF, REPEATED, back_up
+from ramify.evaluators import (
+    BAD_ACTION,
+    BAD_CHANCE,
+    BAD_COUNT,
+    BAD_REWARD,
+    BAD_TO_PLAY,
+    BAD_VALUE,
+    DONE,
+    GROW,
+    GUARD,
+    GUARD_AT,
+    MAX_OUTCOMES,
+    NOT_ZERO_SUM,
+    NUM_ACTIONS,
+    NUM_PLAYERS,
+    PAYS_EARLY,
+    SETTLED,
+    chance,
+    draw_chance,
+    legal,
+    step,
+)  # fmt: skip
+from ramify.game import CHANCE, OVER
+from ramify.proofs import is_root_settled, read_exact
+from ramify.scoring import (
+    OPEN_LOOP,
+    best_edge,
+    chosen_edge,
+    drawn_again,
+    note_ref,
+)
+from ramify.selection import widening_limit
+from ramify.tree import (
+    APPENDS,
+    DISCOUNT,
+    FIRST_BLOCK,
+    HAS_AMAF,
+    HAS_CHANCE,
+    HAS_PENDING,
+    HAS_PRIORS,
+    HAS_PROOFS,
+    IS_LAZY,
+    KEEPS_RAW,
+    LAZY_ABOVE,
+    NO_LIMIT,
+    NONE,
+    NUM_VALUES,
+    SHARES_NODES,
+    ZERO_SUM,
+    block_room,
+    block_size,
+    find_slot,
+    is_exact,
+    node_of,
+    visits_of_node,
+    worth_to,
+    write_edge,
+)  # fmt: skip
+
+# Bound when a search is composed.
+value_leaf = UNBOUND
+width = score = unvisited = total = choose = scale = blend = unvisited_first = UNBOUND
+root_width = root_score = root_unvisited = root_total = root_choose = root_scale = UNBOUND
+root_blend = root_unvisited_first = UNBOUND
+ROOT_DIFFERS = CHOOSES = ROOT_CHOOSES = UNBOUND
+pick_outcome = UNBOUND
+WIDENS = WIDENS_OUTCOMES = SORTS = UNBOUND
+acquire = release = read_clock = UNBOUND
+HAS_THREADS = UNBOUND
+
+# Kernels hand on int64 and never a literal: Numba would compile the callee once for each type.
+NO_EDGES = np.int64(0)
+ONE = np.int64(1)
+
+# The parts of a simulation whose time is taken, in one of so many of them.
+SELECTION, GAME, EVALUATION, BACKUP = 0, 1, 2, 3
+TIMED_EVERY = 256
+
+
+def simulate(
+    head: np.ndarray, edges: np.ndarray, states: Any, path: np.ndarray, works: np.ndarray,
+    root_squares: np.ndarray, schedule: np.ndarray, table: np.ndarray, key_bytes: np.ndarray,
+    key_ranges: np.ndarray, rng: np.ndarray, lock: np.ndarray, data: Any,
+) -> int:  # fmt: skip
+    """Run the simulations that remain of a piece; DONE, or why not: GROW, SETTLED, what is wrong.
+
+    Several threads may do so in one tree: whoever changes it holds the lock, and leaves are valued
+    without it.
+    """
+    tree, work = head[0], works[0]
+    while True:
+        if HAS_THREADS:
+            acquire(lock)
+        status = begin(tree, edges, work, table, key_bytes, key_ranges)
+        if status != GO:
+            if HAS_THREADS:
+                release(lock)
+            return status
+        drawn = rng[0]
+        states[1] = states[0]
+        tick(work, BACKUP)
+        status = descend(
+            tree, edges, states[1], path, work, schedule, table, key_bytes, key_ranges, rng, data
+        )
+        for player in range(NUM_PLAYERS):
+            work.returns[player] = 0.0
+        if status == DONE:
+            status = close(tree, edges, path, work, states, rng, lock, data)
+        if status == DONE:
+            back_up(tree, edges, path, work, root_squares)
+            tree.simulations += 1
+            tree.since_root += 1
+            tree.depth_sum += work.depth
+        else:
+            tree.remaining += 1
+            if HAS_CHANCE and status == GROW:
+                # The simulation starts again in a larger tree, as if it had never begun.
+                rng[0] = drawn
+                take_back(edges, path, work)
+        if HAS_PENDING:
+            lift_marks(edges, path, work)
+        tick(work, BACKUP)
+        if HAS_THREADS:
+            release(lock)
+        if status != DONE:
+            return status
+
+
+GO = -1  # the next simulation may begin
+
+
+def begin(
+    tree: Any, edges: np.ndarray, work: Any, table: np.ndarray, key_bytes: np.ndarray,
+    key_ranges: np.ndarray,
+) -> int:  # fmt: skip
+    """Take one of the simulations that remain; GO, or why there is none."""
+    if tree.remaining <= 0:
+        return DONE
+    if HAS_PROOFS and is_root_settled(edges):
+        return SETTLED
+    if tree.may_grow:
+        if tree.used + tree.room > tree.capacity:
+            return GROW
+        if SHARES_NODES and 4 * tree.num_nodes > 3 * table.shape[0]:
+            return GROW
+    if SHARES_NODES and tree.num_nodes == 0:
+        enter_node(tree, edges, NO_EDGES, table, key_bytes, key_ranges, NO_EDGES)
+    tree.remaining -= 1
+    work.played[0] += 1
+    work.timed = tree.simulations % TIMED_EVERY == 0
+    if work.timed:
+        work.clock = read_clock()
+    return GO
+
+
+def tick(work: Any, part: int) -> None:
+    """Add the time since the last tick to a part of the simulation."""
+    if work.timed:
+        now = read_clock()
+        work.times[part] += now - work.clock
+        work.clock = now
+
+
+def take_back(edges: np.ndarray, path: np.ndarray, work: Any) -> None:
+    """Forget the edge that a simulation made and did not get to count."""
+    node = np.int64(0)
+    for i in range(work.depth):
+        edge = np.int64(path[i].edge)
+        if IS_LAZY and path[i].player != CHANCE and edges[edge].visits == 0:
+            if not HAS_PENDING or edges[edge].pending <= 1:
+                edges[node].num_edges -= 1
+        node = edge
+
+
+def lift_marks(edges: np.ndarray, path: np.ndarray, work: Any) -> None:
+    """The simulation is no longer under way."""
+    for i in range(work.depth):
+        edges[np.int64(path[i].edge)].pending -= 1
+    edges[0].pending -= 1
+
+
+# --- descend -------------------------------------------------------------------------------------
+
+
+def descend(
+    tree: Any, edges: np.ndarray, state: Any, path: np.ndarray, work: Any, schedule: np.ndarray,
+    table: np.ndarray, key_bytes: np.ndarray, key_ranges: np.ndarray, rng: np.ndarray, data: Any,
+) -> int:  # fmt: skip
+    """Walk from the root to where the simulation ends; `state` becomes the one there."""
+    node = np.int64(0)
+    ref = np.int64(0)
+    work.depth = 0
+    work.ending = LEAF
+    if HAS_PENDING:
+        edges[0].pending += 1
+    for depth in range(path.shape[0]):
+        player = np.int64(state.to_play)
+        if player < 0 or player >= NUM_PLAYERS:
+            if player == OVER:
+                break
+            if not HAS_CHANCE or player != CHANCE:
+                return BAD_TO_PLAY
+        if edges[node].first == NONE:
+            # With priors a leaf gets its edges when it is valued; without, when it is met again.
+            if player != CHANCE and (HAS_PRIORS or (depth > 0 and is_new(edges, node))):
+                break
+            status = expand(tree, edges, node, state, work, data)
+            if status != DONE:
+                return status
+            if edges[node].first == NONE:
+                if HAS_CHANCE and tree.may_grow:
+                    return GROW
+                break  # no room
+        if HAS_AMAF and visits_of_node(edges, node) >= work.amaf_ref:
+            ref = node
+        if HAS_CHANCE and player == CHANCE:
+            edge = outcome(tree, edges, node, state, work, rng, data)
+        else:
+            edge = select(tree, edges, node, ref, player, state, path, work, schedule, rng, data)
+        if edge < 0:
+            return -edge
+        tick(work, SELECTION)
+        status = follow(tree, edges, node, edge, player, state, path, work, rng, data)
+        if HAS_PENDING:
+            edges[edge].pending += 1
+        work.depth = depth + 1
+        tick(work, GAME)
+        if status != DONE:
+            return status
+        if SHARES_NODES:
+            enter_node(tree, edges, edge, table, key_bytes, key_ranges, np.int64(state.to_play))
+            if is_repeated(path, depth, node_of(edges, edge)):
+                work.ending = REPEATED
+                return DONE
+        node = node_of(edges, edge)
+        if HAS_PROOFS and is_exact(edges, node) and state.to_play != OVER:
+            work.ending = KNOWN
+            return DONE
+    if state.to_play == OVER:
+        work.ending = AT_END
+    return DONE
+
+
+def is_new(edges: np.ndarray, node: int) -> bool:
+    """Whether a node has not been valued yet."""
+    return visits_of_node(edges, node) == 0
+
+
+def follow(
+    tree: Any, edges: np.ndarray, node: int, edge: int, player: int, state: Any, path: np.ndarray,
+    work: Any, rng: np.ndarray, data: Any,
+) -> int:  # fmt: skip
+    """Take an edge, and write it to the path."""
+    record = path[work.depth]
+    record.edge = edge
+    record.player = player
+    if SHARES_NODES:
+        record.node = node
+    status = take(state, np.int64(edges[edge].action), work.reward, data)
+    for j in range(NUM_VALUES):
+        record.reward[j] = work.reward[j]
+    if SHARES_NODES:
+        for j in range(NUM_VALUES):
+            edges[edge].reward[j] = work.reward[j]
+    if OPEN_LOOP and HAS_CHANCE:
+        while status == DONE and state.to_play == CHANCE:
+            action = draw_chance(state, work.actions, work.probabilities, rng, data)
+            if action < 0:
+                return BAD_CHANCE
+            status = take(state, action, work.reward, data)
+            for j in range(NUM_VALUES):
+                record.reward[j] += work.reward[j]
+    return status
+
+
+def take(state: Any, action: int, reward: np.ndarray, data: Any) -> int:
+    """Step the state, and check what the step did."""
+    for player in range(NUM_PLAYERS):
+        reward[player] = 0.0
+    step(state, action, reward, data)
+    total = 0.0
+    for player in range(NUM_PLAYERS):
+        total += reward[player]
+    if ZERO_SUM:
+        if total != 0.0:  # so is a sum that is no number
+            return NOT_ZERO_SUM
+    elif not math.isfinite(total):
+        return BAD_REWARD
+    if HAS_PROOFS and state.to_play != OVER:
+        for player in range(NUM_PLAYERS):
+            if reward[player] != 0.0:
+                return PAYS_EARLY
+    return DONE
+
+
+def is_repeated(path: np.ndarray, depth: int, node: int) -> bool:
+    """Whether a node is one that the path came through."""
+    for i in range(depth + 1):  # noqa: SIM110
+        if path[i].node == node:
+            return True
+    return False
+
+
+def enter_node(
+    tree: Any, edges: np.ndarray, edge: int, table: np.ndarray, key_bytes: np.ndarray,
+    key_ranges: np.ndarray, to_play: int,
+) -> None:  # fmt: skip
+    """Let an edge that is taken for the first time know the node of its state.
+
+    Ends of episodes are not shared, because what they pay belongs to the edge.
+    """
+    record = edges[edge]
+    if record.node != NONE and tree.num_nodes > 0:
+        return
+    record.node = edge
+    for j in range(NUM_VALUES):
+        record.own_sum[j] = 0.0
+    if to_play == OVER:
+        return
+    low, high = key_hash(key_bytes[1 if tree.num_nodes > 0 else 0], key_ranges)
+    slot = find_slot(table, low, high)
+    if table[slot].node != NONE:
+        record.node = table[slot].node
+    elif 4 * tree.num_nodes <= 3 * table.shape[0]:
+        table[slot].key[0] = low
+        table[slot].key[1] = high
+        table[slot].node = edge
+        tree.num_nodes += 1
+
+
+def key_hash(content: np.ndarray, ranges: np.ndarray) -> tuple[int, int]:
+    """128 bits that tell the key of a state, from the bytes of its key fields."""
+    low, high = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)
+    for i in range(ranges.shape[0]):
+        at, end = ranges[i, 0], ranges[i, 1]
+        while at < end:
+            word = np.uint64(0)
+            stop = min(at + 8, end)
+            shift = np.uint64(0)
+            while at < stop:
+                word |= np.uint64(content[at]) << shift
+                shift += np.uint64(8)
+                at += 1
+            low = mixed(low ^ word, np.uint64(0xFF51AFD7ED558CCD))
+            high = mixed(high + word, np.uint64(0xD6E8FEB86659FD93))
+    return low, high ^ (low >> np.uint64(1))
+
+
+def mixed(word: int, factor: int) -> int:
+    """A word whose bits all depend on all bits above and below."""
+    word ^= word >> np.uint64(32)
+    word *= factor
+    return word ^ (word >> np.uint64(29))
+
+
+# --- select --------------------------------------------------------------------------------------
+
+
+def select(
+    tree: Any, edges: np.ndarray, node: int, ref: int, player: int, state: Any, path: np.ndarray,
+    work: Any, schedule: np.ndarray, rng: np.ndarray, data: Any,
+) -> int:  # fmt: skip
+    """The edge the rule takes at a node, made if it is new; minus a status where that fails."""
+    if OPEN_LOOP:
+        status = open_actions(tree, edges, node, state, work, data)
+        if status != DONE:
+            return -status
+    num_untried = np.int64(0)
+    if IS_LAZY:
+        num_untried = np.int64(edges[node].num_legal - edges[node].num_edges)
+    value = node_value(tree, edges, node, player, path, work)
+    if ROOT_CHOOSES and node == 0:
+        return chosen_edge(
+            tree, edges, work, node, player, value, considered(tree, schedule),
+            work.root_parameters, root_choose,
+        )  # fmt: skip
+    if CHOOSES and (node != 0 or not ROOT_DIFFERS):
+        return chosen_edge(
+            tree, edges, work, node, player, value, NO_EDGES, work.parameters, choose
+        )
+    if HAS_AMAF and ref != node:
+        note_ref(edges, work, ref)
+    num_edges = np.int64(edges[node].num_edges)
+    if WIDENS:
+        num_open = count_open(edges, node)
+        if num_open < widening_limit(
+            visits_of_node(edges, node), work.widening[0], work.widening[1], work.widening[2]
+        ):
+            if not IS_LAZY and num_open < num_edges:
+                return np.int64(edges[node].first) + num_open
+            if IS_LAZY and num_untried > 0:
+                edge = next_untried(tree, edges, node, state, work, data)
+                if edge != NONE:
+                    return edge
+        num_edges, num_untried = num_open, NO_EDGES
+    while True:
+        edge = score_edges(tree, edges, node, ref, player, value, num_edges, num_untried, work, rng)
+        if edge != NONE:
+            return edge
+        if num_untried == 0:
+            return some_edge(tree, edges, node, state, work, data)
+        edge = next_untried(tree, edges, node, state, work, data)
+        if edge != NONE:
+            return edge
+        num_untried = NO_EDGES  # no room for another edge: make do with those there are
+
+
+def score_edges(
+    tree: Any, edges: np.ndarray, node: int, ref: int, player: int, value: float, num_edges: int,
+    num_untried: int, work: Any, rng: np.ndarray,
+) -> int:  # fmt: skip
+    """The best of a node's first edges by the rule that is in force there."""
+    first = np.int64(edges[node].first)
+    if not CHOOSES and (not ROOT_DIFFERS or node != 0):
+        return best_edge(
+            tree, edges, work, rng, node, first, num_edges, player, value, num_untried, ref,
+            work.parameters, width, score, unvisited, total, scale, blend, unvisited_first,
+        )  # fmt: skip
+    if ROOT_DIFFERS and not ROOT_CHOOSES:
+        return best_edge(
+            tree, edges, work, rng, node, first, num_edges, player, value, num_untried, ref,
+            work.root_parameters, root_width, root_score, root_unvisited, root_total, root_scale,
+            root_blend, root_unvisited_first,
+        )  # fmt: skip
+    return NONE
+
+
+def some_edge(tree: Any, edges: np.ndarray, node: int, state: Any, work: Any, data: Any) -> int:
+    """An edge where no score says anything: all edges so far are lost, or scores are no numbers."""
+    first = np.int64(edges[node].first)
+    if WIDENS:
+        if IS_LAZY and edges[node].num_edges < edges[node].num_legal:
+            edge = next_untried(tree, edges, node, state, work, data)
+            if edge != NONE:
+                return edge
+        if not IS_LAZY:
+            num_open = count_open(edges, node)
+            if num_open < edges[node].num_edges:
+                return first + num_open
+    if OPEN_LOOP:
+        for edge in range(first, first + edges[node].num_edges):
+            if work.legal_stamp[edges[edge].action] == work.stamp:
+                return np.int64(edge)
+    return first
+
+
+def considered(tree: Any, schedule: np.ndarray) -> int:
+    """How many visits the root's edge has that sequential halving takes now."""
+    return schedule[min(tree.since_root, schedule.shape[0] - 1)]
+
+
+def count_open(edges: np.ndarray, node: int) -> int:
+    """How many of a node's edges have been taken; with widening these come first."""
+    if IS_LAZY:
+        return np.int64(edges[node].num_edges)
+    first, count = np.int64(edges[node].first), np.int64(0)
+    while count < edges[node].num_edges and is_taken(edges, first + count):
+        count += 1
+    return count
+
+
+def is_taken(edges: np.ndarray, edge: int) -> bool:
+    if HAS_PENDING and edges[edge].pending > 0:
+        return True
+    return edges[edge].visits > 0
+
+
+def node_value(
+    tree: Any, edges: np.ndarray, node: int, player: int, path: np.ndarray, work: Any
+) -> float:
+    """V(s): the mean return seen at a node, which is its edge's without the reward of that edge."""
+    visits = visits_of_node(edges, node)
+    if visits == 0:
+        return 0.0
+    value = worth_to(tree, edges[node].value_sum, player) / visits
+    if not SHARES_NODES and not OPEN_LOOP and work.depth > 0:
+        value = (value - worth_to(tree, path[work.depth - 1].reward, player)) / DISCOUNT
+    return value
+
+
+# --- expand --------------------------------------------------------------------------------------
+
+
+def expand(tree: Any, edges: np.ndarray, node: int, state: Any, work: Any, data: Any) -> int:
+    """Give a node its edges, or its first ones; it stays without where there is no room."""
+    if HAS_CHANCE and state.to_play == CHANCE:
+        if WIDENS_OUTCOMES:
+            move_block(tree, edges, node, NO_EDGES, np.int64(FIRST_BLOCK))
+            return DONE
+        return expand_chance(tree, edges, node, state, work, data)
+    count = np.int64(legal(state, work.actions, data))
+    if count < 1 or count > NUM_ACTIONS or work.actions[GUARD_AT] != GUARD:
+        return BAD_COUNT
+    if OPEN_LOOP:
+        move_block(tree, edges, node, NO_EDGES, np.int64(FIRST_BLOCK))
+        return DONE
+    if not IS_LAZY:
+        return make_edges(tree, edges, node, work.actions, NO_EDGES, count)
+    status = make_edges(tree, edges, node, work.actions, NO_EDGES, block_size(count, NO_EDGES))
+    edges[node].num_legal = count
+    edges[node].num_edges = 0
+    return status
+
+
+def move_block(tree: Any, edges: np.ndarray, node: int, kept: int, size: int) -> bool:
+    """Move a node to a fresh block: the `kept` edges it has, then new ones; False without room."""
+    if tree.used + size > tree.capacity:
+        return False
+    first = np.int64(tree.used)
+    for i in range(kept):
+        edges[first + i] = edges[edges[node].first + i]
+    for i in range(kept, size):
+        write_edge(edges, first + i, NO_EDGES)
+    tree.used += size
+    edges[node].first = first
+    edges[node].num_edges = kept
+    return True
+
+
+def make_edges(
+    tree: Any, edges: np.ndarray, node: int, actions: np.ndarray, kept: int, size: int
+) -> int:
+    """Move a node to a fresh block of `size` edges: the first `kept` it has, then new ones."""
+    room = block_room(NO_LIMIT, size) if APPENDS and not IS_LAZY else size
+    if tree.used + room > tree.capacity:
+        return DONE
+    first = np.int64(tree.used)
+    for i in range(kept):
+        edges[first + i] = edges[edges[node].first + i]
+    for i in range(kept, size):
+        if actions[i] < 0 or actions[i] >= NUM_ACTIONS:
+            return BAD_ACTION
+        write_edge(edges, first + i, np.int64(actions[i]))
+    for i in range(size, room):
+        write_edge(edges, first + i, NO_EDGES)
+    tree.used += room
+    edges[node].first = first
+    edges[node].num_edges = size
+    return DONE
+
+
+def next_untried(tree: Any, edges: np.ndarray, node: int, state: Any, work: Any, data: Any) -> int:
+    """The next edge of a node in the order of `legal`; NONE where there is no room for it."""
+    if not IS_LAZY:
+        return NONE  # all were made at once
+    count, num_edges = np.int64(edges[node].num_legal), np.int64(edges[node].num_edges)
+    if count > LAZY_ABOVE and num_edges >= FIRST_BLOCK and num_edges & (num_edges - 1) == 0:
+        if legal(state, work.actions, data) != count or work.actions[GUARD_AT] != GUARD:
+            return -BAD_COUNT
+        first = edges[node].first
+        size = block_size(count, num_edges)
+        status = make_edges(tree, edges, node, work.actions, num_edges, size)
+        if status != DONE:
+            return -status
+        if edges[node].first == first:
+            return -GROW if HAS_CHANCE and tree.may_grow else NONE
+    edges[node].num_edges = num_edges + 1
+    return np.int64(edges[node].first) + num_edges
+
+
+def append_edge(tree: Any, edges: np.ndarray, node: int, action: int) -> int:
+    """One more edge of a node whose block doubles when it is full; NONE without room."""
+    num_edges = np.int64(edges[node].num_edges)
+    if num_edges >= FIRST_BLOCK and num_edges & (num_edges - 1) == 0:
+        if not move_block(tree, edges, node, num_edges, 2 * num_edges):
+            return NONE
+    edge = np.int64(edges[node].first) + num_edges
+    write_edge(edges, edge, action)
+    edges[node].num_edges = num_edges + 1
+    return edge
+
+
+def open_actions(tree: Any, edges: np.ndarray, node: int, state: Any, work: Any, data: Any) -> int:
+    """Mark what is legal in this state of a node, and make edges for what never was before."""
+    count = np.int64(legal(state, work.actions, data))
+    if count < 1 or count > NUM_ACTIONS or work.actions[GUARD_AT] != GUARD:
+        return BAD_COUNT
+    work.stamp += 1
+    first, num_edges = np.int64(edges[node].first), np.int64(edges[node].num_edges)
+    for edge in range(first, first + num_edges):
+        work.legal_stamp[edges[edge].action] = -work.stamp  # has an edge
+    for i in range(count):
+        action = np.int64(work.actions[i])
+        if action < 0 or action >= NUM_ACTIONS:
+            return BAD_ACTION
+        if work.legal_stamp[action] != -work.stamp:
+            if append_edge(tree, edges, node, action) == NONE:
+                if tree.may_grow:
+                    return GROW
+                if edges[node].num_edges == 0:
+                    return BAD_COUNT
+                continue
+        work.legal_stamp[action] = work.stamp
+    return DONE
+
+
+def expand_chance(tree: Any, edges: np.ndarray, node: int, state: Any, work: Any, data: Any) -> int:
+    """Give a chance node one edge for every outcome that can happen."""
+    actions, probabilities = work.actions, work.probabilities
+    count = np.int64(chance(state, actions, probabilities, data))
+    if count < 1 or count > MAX_OUTCOMES:
+        return BAD_CHANCE
+    total = 0.0
+    for i in range(count):
+        if not probabilities[i] >= 0.0:
+            return BAD_CHANCE
+        total += probabilities[i]
+    if not abs(total - 1.0) < 1e-9:
+        return BAD_CHANCE
+    if tree.used + count > tree.capacity:
+        return DONE
+    first = np.int64(tree.used)
+    for i in range(count):
+        if probabilities[i] > 0.0:
+            write_edge(edges, np.int64(tree.used), np.int64(actions[i]))
+            edges[tree.used].prior = probabilities[i]
+            tree.used += 1
+    edges[node].first = first
+    edges[node].num_edges = tree.used - first
+    return DONE
+
+
+def outcome(
+    tree: Any, edges: np.ndarray, node: int, state: Any, work: Any, rng: np.ndarray, data: Any
+) -> int:
+    """The edge of a chance node to take."""
+    if not WIDENS_OUTCOMES:
+        return np.int64(pick_outcome(edges, node, rng))
+    num_edges = np.int64(edges[node].num_edges)
+    limit = widening_limit(
+        visits_of_node(edges, node), work.outcome_widening[0], work.outcome_widening[1], 0.0
+    )
+    if num_edges >= limit:
+        return np.int64(drawn_again(edges, node, rng))
+    action = draw_chance(state, work.actions, work.probabilities, rng, data)
+    if action < 0:
+        return -BAD_CHANCE
+    first = np.int64(edges[node].first)
+    for edge in range(first, first + num_edges):
+        if edges[edge].action == action:
+            edges[edge].prior += 1.0
+            return np.int64(edge)
+    edge = append_edge(tree, edges, node, action)
+    if edge == NONE:
+        return -GROW if tree.may_grow else np.int64(drawn_again(edges, node, rng))
+    edges[edge].prior = 1.0
+    return edge
+
+
+# --- evaluate ------------------------------------------------------------------------------------
+
+
+def close(
+    tree: Any, edges: np.ndarray, path: np.ndarray, work: Any, states: Any, rng: np.ndarray,
+    lock: np.ndarray, data: Any,
+) -> int:  # fmt: skip
+    """What is returned where the descent ended."""
+    if work.ending == AT_END:
+        return DONE
+    depth = np.int64(work.depth)
+    node = node_of(edges, np.int64(path[depth - 1].edge)) if depth > 0 else np.int64(0)
+    if HAS_PROOFS and work.ending == KNOWN:
+        read_exact(edges, node, work.returns)
+        return DONE
+    if SHARES_NODES:
+        work.leaf_player = states[1].to_play
+        if work.ending == REPEATED:
+            for j in range(NUM_VALUES):
+                work.returns[j] = tree.repetition[j]
+            return DONE
+    if HAS_THREADS:
+        release(lock)
+    status = evaluate_leaf(edges, node, work, states, rng, data)
+    tick(work, EVALUATION)
+    if HAS_THREADS:
+        acquire(lock)
+    if HAS_PRIORS and status == DONE and work.count > 0 and edges[node].first == NONE:
+        status = place_edges(tree, edges, node, work)
+    return status
+
+
+def evaluate_leaf(
+    edges: np.ndarray, node: int, work: Any, states: Any, rng: np.ndarray, data: Any
+) -> int:
+    """Value the leaf; with priors list its actions as well."""
+    num_playouts = work.limits[0]
+    max_plies = min(work.limits[1], work.limits[2] - work.depth)
+    work.count = 0
+    if HAS_PRIORS and states[1].to_play != CHANCE and edges[node].first == NONE:
+        work.count = legal(states[1], work.actions, data)
+        if work.count < 1 or work.count > NUM_ACTIONS or work.actions[GUARD_AT] != GUARD:
+            return BAD_COUNT
+    return value_leaf(
+        states, work.actions, work.probabilities, work.logits, work.reward, work.returns, rng,
+        work.played, num_playouts, max_plies, data,
+    )  # fmt: skip
+
+
+def place_edges(tree: Any, edges: np.ndarray, node: int, work: Any) -> int:
+    """Give a leaf that was valued its edges and their priors."""
+    count = np.int64(work.count)
+    status = check_logits(work, count)
+    if status != DONE:
+        return status
+    kept = count
+    if SORTS:
+        sort_actions(work, count)
+        kept = min(count, np.int64(work.widening[3]))
+    status = make_edges(tree, edges, node, work.actions, NO_EDGES, kept)
+    if status != DONE:
+        return status
+    if edges[node].first == NONE:
+        return GROW if HAS_CHANCE and tree.may_grow else DONE
+    write_priors(edges, node, work, count, kept)
+    if KEEPS_RAW:
+        for j in range(NUM_VALUES):
+            edges[node].raw[j] = work.returns[j]
+    return DONE
+
+
+def check_logits(work: Any, count: int) -> int:
+    for i in range(count):
+        if work.actions[i] < 0 or work.actions[i] >= NUM_ACTIONS:
+            return BAD_ACTION
+        if not work.logits[work.actions[i]] < math.inf:
+            return BAD_VALUE
+    return DONE
+
+
+def write_priors(edges: np.ndarray, node: int, work: Any, count: int, kept: int) -> None:
+    """Softmax of the log-priors over the legal actions; uniform where they leave nothing."""
+    first = np.int64(edges[node].first)
+    largest = -math.inf
+    for i in range(count):
+        largest = max(largest, work.logits[work.actions[i]])
+    total = 0.0
+    for i in range(count):
+        weight = 1.0
+        if largest > -math.inf:
+            weight = math.exp(work.logits[work.actions[i]] - largest)
+        if i < kept:
+            edges[first + i].prior = weight
+        total += weight
+    for i in range(kept):
+        edges[first + i].prior = float(edges[first + i].prior) / total
+
+
+def sort_actions(work: Any, count: int) -> None:
+    """Put the actions in the order of falling log-priors, equal ones as they are (heap sort)."""
+    for i in range(count):
+        work.order[i] = i
+    for start in range(count // 2 - 1, -1, -1):
+        sift(work, np.int64(start), count)
+    for end in range(count - 1, 0, -1):
+        swap = work.order[0]
+        work.order[0] = work.order[end]
+        work.order[end] = swap
+        sift(work, NO_EDGES, np.int64(end))
+    for i in range(count):
+        work.order[i] = work.actions[work.order[i]]
+    for i in range(count):
+        work.actions[i] = work.order[i]
+
+
+def sift(work: Any, start: int, end: int) -> None:
+    """Let the entry at `start` sink until none below it comes later in the order."""
+    at = start
+    while 2 * at + 1 < end:
+        child = 2 * at + 1
+        if child + 1 < end and comes_later(work, child + 1, child):
+            child += 1
+        if not comes_later(work, child, at):
+            return
+        swap = work.order[at]
+        work.order[at] = work.order[child]
+        work.order[child] = swap
+        at = child
+
+
+def comes_later(work: Any, i: int, j: int) -> bool:
+    """Whether entry i belongs behind entry j."""
+    first, second = work.order[i], work.order[j]
+    a, b = work.logits[work.actions[first]], work.logits[work.actions[second]]
+    return first > second if a == b else a < b
