@@ -1,7 +1,8 @@
 """Search a connect-four position whose exact answer is known, and say whether it was found.
 
 The position after columns 6 3 7 7 7 7 3 3 1 5 has one winning action, column 5; all others lose
-(so a perfect solver scores them). Small budgets are misled, the large one is not.
+(so a perfect solver scores them). Small budgets are misled, the large one is not. Eight plies of
+best play later the win is near enough to be proven.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import ramify
 
 ACTIONS = [5, 2, 6, 6, 6, 6, 2, 2, 0, 4]
 WINNING = 4
+BEST_PLAY = [4, 1, 3, 3, 3, 2, 4, 2]  # and then column 3 is the only one that wins
 
 
 def main() -> None:
@@ -39,6 +41,18 @@ def main() -> None:
     print(result)
     verdict = "found" if result.action == WINNING else "did NOT find"
     print(f"\nThe search {verdict} the one action that wins, and expects the line above.")
+    prove(game, game.play(BEST_PLAY, state))
+
+
+def prove(game: ramify.Game, state: ramify.game.State) -> None:
+    """Let a search end when it is certain who wins, and say so."""
+    result = ramify.search(game, state, num_simulations=2_000_000, seed=1, solver=True)
+    is_won = result.solved is not None and result.solved[0] == 1
+    verdict = "proves that player 0 wins" if is_won else "did NOT prove that player 0 wins"
+    print(
+        f"Eight plies of best play later (5 2 4 4 4 3 5 3), solver=True {verdict}, with column "
+        f"{game.show_action(state, result.action)}: {result.simulations:,} simulations."
+    )
 
 
 if __name__ == "__main__":

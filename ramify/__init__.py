@@ -18,13 +18,14 @@ from ramify.game import (
 )  # fmt: skip
 
 if TYPE_CHECKING:
-    from ramify import backup, evaluators, games, selection
+    from ramify import backup, choice, evaluators, games, selection, stopping
     from ramify._compile import CacheEntry, cache_entries, cache_folder, clear_cache
     from ramify.bits import lowest_bit, nth_bit, popcount
     from ramify.choice import SearchResult, Variation
+    from ramify.comparison import Comparison, compare
     from ramify.contract import Finding, Report
     from ramify.doctor import check
-    from ramify.mcts import Progress, search, search_many
+    from ramify.mcts import Progress, Searcher, search, search_many
     from ramify.rulespeed import RuleSpeed, rule_speed
     from ramify.solver import Solution, solve
     from ramify.tree import Node, Tree
@@ -36,6 +37,7 @@ __all__ = [
     "OVER",
     "BrokenGame",
     "CacheEntry",
+    "Comparison",
     "Episode",
     "Finding",
     "Game",
@@ -46,6 +48,7 @@ __all__ = [
     "Report",
     "RuleSpeed",
     "SearchResult",
+    "Searcher",
     "Solution",
     "Tree",
     "Variation",
@@ -54,7 +57,9 @@ __all__ = [
     "cache_entries",
     "cache_folder",
     "check",
+    "choice",
     "clear_cache",
+    "compare",
     "evaluators",
     "games",
     "lowest_bit",
@@ -68,18 +73,20 @@ __all__ = [
     "search_many",
     "selection",
     "solve",
+    "stopping",
 ]  # fmt: skip
 
 # Loaded on first use, so that `import ramify` stays light.
 _LATER = {
     "Node": "tree", "Tree": "tree", "SearchResult": "choice", "Variation": "choice",
-    "Progress": "mcts", "search": "mcts", "search_many": "mcts",
+    "Comparison": "comparison", "compare": "comparison",
+    "Progress": "mcts", "Searcher": "mcts", "search": "mcts", "search_many": "mcts",
     "CacheEntry": "_compile", "cache_entries": "_compile", "cache_folder": "_compile",
     "clear_cache": "_compile", "check": "doctor", "Report": "contract", "Finding": "contract",
     "solve": "solver", "Solution": "solver", "rule_speed": "rulespeed", "RuleSpeed": "rulespeed",
     "popcount": "bits", "lowest_bit": "bits", "nth_bit": "bits",
 }  # fmt: skip
-_MODULES = ("backup", "evaluators", "games", "selection")
+_MODULES = ("backup", "choice", "evaluators", "games", "selection", "stopping")
 
 
 def __getattr__(name: str) -> Any:

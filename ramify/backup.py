@@ -34,7 +34,7 @@ SEES_RANGE = UNBOUND  # the game states no payoff_range, so the tree keeps the o
 GATHERS = UNBOUND  # values of nodes are computed from their edges, not added up
 KNOWS_OUTCOMES = UNBOUND  # chance nodes have an edge for every outcome, with its probability
 
-NO_EDGE = np.int64(0)
+ROOT = np.int64(0)
 
 # Where a simulation ended.
 LEAF, AT_END, KNOWN, REPEATED = 0, 1, 2, 3
@@ -128,7 +128,7 @@ def edge_part(tree: Any, edges: np.ndarray, edge: int, j: int) -> float:
     record = edges[edge]
     if SHARES_NODES:
         node = edges[np.int64(record.node)]
-        after = node.value_sum[j] / node.node_visits
+        after = node.value_sum[j]
         if record.cycles > 0:
             after += record.cycles / record.visits * (tree.repetition[j] - after)
         return step_return(record.reward[j], DISCOUNT, after)
@@ -225,38 +225,49 @@ def back_up(
     news = HAS_PROOFS and has_ended(edges, path, work)
     for i in range(depth - 1, -1, -1):
         edge = np.int64(path[i].edge)
-        below = np.int64(path[i + 1].player) if i + 1 < depth else np.int64(CHANCE)
-        is_set = False
+        above = np.int64(path[i - 1].edge) if i > 0 else ROOT
         if i + 1 < depth:
-            if HAS_PROOFS and news:
-                news = prove(tree, edges, edge, below)
-            is_set = settle(tree, edges, edge, below, work)
-        elif HAS_PROOFS:
-            is_set = is_exact(edges, edge)
-        for j in range(NUM_VALUES):
-            returns[j] = step_return(path[i].reward[j], DISCOUNT, returns[j])
+            below = np.int64(path[i + 1].player)
+            news = pass_node(tree, edges, edge, below, path[i].reward, DISCOUNT, news, work)
+        else:
+            is_set = HAS_PROOFS and is_exact(edges, edge)
+            count_visit(edges, edge, path[i].reward, DISCOUNT, is_set, work)
         step_sample(path, i, work)
         if SEES_RANGE:
-            widen_range(tree, returns)
-        count_visit(edges, edge, returns, is_set)
-        if HAS_CHANCE and KNOWS_OUTCOMES and i + 1 < depth and below == CHANCE and not is_set:
-            if expect(tree, edges, edge, work.values):
-                for j in range(NUM_VALUES):
-                    value = step_return(path[i].reward[j], DISCOUNT, work.values[j])
-                    edges[edge].value_sum[j] = edges[edge].visits * value
-        note_return(tree, edges, path, i, np.int64(path[i - 1].edge) if i > 0 else NO_EDGE, work)
-    root_player = np.int64(path[0].player) if depth > 0 else np.int64(CHANCE)
+            widen_range(tree, edges, edge, returns)
+        note_return(tree, edges, path, i, above, work)
     note_square(edges, path, work, root_squares)
-    is_set = False
+    for j in range(NUM_VALUES):
+        work.reward[j] = 0.0  # nothing is paid on the way to the root
     if depth > 0:
-        if HAS_PROOFS and news:
-            prove(tree, edges, np.int64(0), root_player)
-        is_set = settle(tree, edges, np.int64(0), root_player, work)
-    count_visit(edges, np.int64(0), returns, is_set)
-    if HAS_CHANCE and KNOWS_OUTCOMES and depth > 0 and root_player == CHANCE and not is_set:
-        if expect(tree, edges, np.int64(0), work.values):
-            for j in range(NUM_VALUES):
-                edges[0].value_sum[j] = edges[0].visits * work.values[j]
+        pass_node(tree, edges, ROOT, np.int64(path[0].player), work.reward, 1.0, news, work)
+    else:
+        count_visit(edges, ROOT, work.reward, 1.0, False, work)
+
+
+def pass_node(
+    tree: Any, edges: np.ndarray, edge: int, player: int, reward: np.ndarray, discount: float,
+    news: bool, work: Any,
+) -> bool:  # fmt: skip
+    """Count a visit of an edge whose node the simulation went through; whether there are news."""
+    if HAS_PROOFS and news:
+        news = prove(tree, edges, edge, player)
+    is_set = settle(tree, edges, edge, player, work)
+    if HAS_CHANCE and player == CHANCE and KNOWS_OUTCOMES and not is_set:
+        if expect(tree, edges, edge, work.values):
+            if GATHERS:
+                for j in range(NUM_VALUES):
+                    work.returns[j] = work.values[j]
+                is_set = True
+            else:
+                # The edge is worth what is expected; what flows on is what was seen.
+                count_visit(edges, edge, reward, discount, False, work)
+                for j in range(NUM_VALUES):
+                    value = step_return(reward[j], discount, work.values[j])
+                    edges[edge].value_sum[j] = edges[edge].visits * value
+                return news
+    count_visit(edges, edge, reward, discount, is_set, work)
+    return news
 
 
 def has_ended(edges: np.ndarray, path: np.ndarray, work: Any) -> bool:
@@ -280,15 +291,28 @@ def settle(tree: Any, edges: np.ndarray, node: int, player: int, work: Any) -> b
     return False
 
 
-def count_visit(edges: np.ndarray, edge: int, returns: np.ndarray, is_set: bool) -> None:
-    """Count one visit of an edge; its value is the one given, or the mean with it."""
-    record = edges[edge]
+def count_visit(
+    edges: np.ndarray, edge: int, reward: np.ndarray, discount: float, is_set: bool, work: Any
+) -> None:
+    """Count one visit of an edge: its value is set by its node's, or the mean with this return.
+
+    `returns` then holds what the edge adds to the sum over its siblings. Where values are gathered
+    from edges that is by how much its own sum has changed.
+    """
+    record, returns = edges[edge], work.returns
     record.visits += 1
-    if (HAS_PROOFS or GATHERS) and is_set:
-        for j in range(NUM_VALUES):
+    for j in range(NUM_VALUES):
+        returns[j] = step_return(reward[j], discount, returns[j])
+        if GATHERS:
+            before = record.value_sum[j]
+            if is_set:
+                record.value_sum[j] = record.visits * returns[j]
+            else:
+                record.value_sum[j] += returns[j]
+            returns[j] = record.value_sum[j] - before
+        elif HAS_PROOFS and is_set:
             record.value_sum[j] = record.visits * returns[j]
-    else:
-        for j in range(NUM_VALUES):
+        else:
             record.value_sum[j] += returns[j]
 
 
@@ -341,12 +365,17 @@ def note_square(edges: np.ndarray, path: np.ndarray, work: Any, root_squares: np
             root_squares[row, j] += part * part
 
 
-def widen_range(tree: Any, returns: np.ndarray) -> None:
-    """Let the range of returns seen so far take in these."""
+def widen_range(tree: Any, edges: np.ndarray, edge: int, returns: np.ndarray) -> None:
+    """Let the range of returns seen so far take in what an edge was counted with."""
     for player in range(NUM_PLAYERS):
         value = component(returns, player)
-        tree.low[player] = min(tree.low[player], value)
-        tree.high[player] = max(tree.high[player], value)
+        if GATHERS and not SHARES_NODES:
+            value = component(edges[edge].value_sum, player) / edges[edge].visits
+        if value < tree.low[player] or value > tree.high[player]:
+            tree.low[player] = min(tree.low[player], value)
+            tree.high[player] = max(tree.high[player], value)
+            span = tree.high[player] - tree.low[player]
+            tree.factor[player] = 1.0 / span if span > 0.0 else 0.0
 
 
 # --- kernels: where nodes are shared -------------------------------------------------------------
@@ -358,7 +387,8 @@ def back_up_shared(
     """Count the edges of the path, and compute the value of every node on it anew."""
     returns, depth = work.returns, np.int64(work.depth)
     begin_sample(work)
-    news = HAS_PROOFS and has_ended(edges, path, work)
+    # A node may have been proven on another way, and those above it here do not know yet.
+    news = HAS_PROOFS and (work.ending == KNOWN or has_ended(edges, path, work))
     if work.ending != REPEATED:
         last = np.int64(edges[np.int64(path[depth - 1].edge)].node) if depth > 0 else np.int64(0)
         for j in range(NUM_VALUES):
@@ -374,12 +404,12 @@ def back_up_shared(
         else:
             child = edges[np.int64(edges[edge].node)]
             for j in range(NUM_VALUES):
-                returns[j] = child.value_sum[j] / child.node_visits
+                returns[j] = child.value_sum[j]
         for j in range(NUM_VALUES):
             returns[j] = step_return(path[i].reward[j], DISCOUNT, returns[j])
         step_sample(path, i, work)
         if SEES_RANGE:
-            widen_range(tree, returns)
+            widen_range(tree, edges, edge, returns)
         note_return(tree, edges, path, i, node, work)
         if i == 0:
             note_square(edges, path, work, root_squares)
@@ -409,7 +439,7 @@ def renew(tree: Any, edges: np.ndarray, node: int, player: int, work: Any) -> No
             )
     if is_set:
         for j in range(NUM_VALUES):
-            record.value_sum[j] = record.node_visits * work.values[j]
+            record.value_sum[j] = work.values[j]
         return
     first, num_edges = np.int64(record.first), np.int64(record.num_edges)
     for j in range(NUM_VALUES):
@@ -419,7 +449,7 @@ def renew(tree: Any, edges: np.ndarray, node: int, player: int, work: Any) -> No
                 if edges[edge].visits > 0:
                     part = edge_part(tree, edges, np.int64(edge), np.int64(j))
                     total = add_edge(total, np.int64(edges[edge].visits), part)
-        record.value_sum[j] = total
+        record.value_sum[j] = total / record.node_visits
 
 
 def add_edge(total: float, visits: int, value: float) -> float:

@@ -125,7 +125,7 @@ def confidence_radius(
 def lcb_choice(visits: np.ndarray, lcb: np.ndarray, least_share: float = LEAST_SHARE) -> int:
     """The edge with the largest lower bound, among those with enough visits; -1 for none.
 
-        argmax mean(a) - radius(a) over N(a) > 0, N(a) ≥ least_share · max N           [Eq. C1]
+        argmax mean(a) - radius(a) over N(a) > 0, N(a) ≥ least_share · max N           [Eq. 35]
 
     The first of equals. The radius is that of [Eq. 11].
 
@@ -143,7 +143,7 @@ def lcb_weights(visits: np.ndarray, lcb: np.ndarray, radius: np.ndarray, best: i
     """Visits as weights, where the edge with the best lower bound gets what its bound deserves.
 
         w(best) = max( N(best), ((r(a) + d) / (r(a) + d/5))² · N(a) ),  d = lcb(best) - lcb(a)
-                                                                                       [Eq. C2]
+                                                                                       [Eq. 36]
 
     The maximum is over the other edges with lcb(a) ≤ lcb(best); r is their radius.
 
@@ -219,7 +219,7 @@ def temperature(
 
 
 def lcb(z: float = Z, least_share: float = LEAST_SHARE) -> Choice:
-    """The action with the largest lower confidence bound [Eq. C1], z standard errors below."""
+    """The action with the largest lower confidence bound [Eq. 35], z standard errors below."""
     if not z >= 0:
         raise ValueError(f"z must be at least 0; got {z}")
     if not 0 <= least_share <= 1:
@@ -647,7 +647,7 @@ class SearchResult:
 
         Args:
             by_bounds: count for the action with the best lower bound as many visits as its bound
-                deserves [Eq. C2].
+                deserves [Eq. 36].
         """
         if temperature == 0 and self.action is not None:
             return self._dense(np.where(self.edges["action"] == self.action, 1.0, 0.0))

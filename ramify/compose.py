@@ -102,9 +102,13 @@ def checked_options(
         evaluator = evaluators.compiled(evaluator)
     if selection is None:
         selection = _default_rule(root_selection, evaluator)
+    if root_selection is None:
+        root_selection = selection
+        if root_noise is not None and isinstance(selection, Rule):
+            root_selection = rules.without_reduction(selection)
     options = Options(
         selection=selection,
-        root_selection=selection if root_selection is None else root_selection,
+        root_selection=root_selection,
         root_noise=root_noise,
         backup=backups.mean() if backup is None else backup,
         evaluator=evaluator,
@@ -370,7 +374,7 @@ def bindings(game: Game, options: Options) -> dict[str, Any]:
             "CHOOSES": options.selection.choose is not None,
             "ROOT_CHOOSES": options.root_selection.choose is not None
             and options.root_selection != options.selection,
-            "amaf_weight": _amaf_weight(options),
+            "amaf_share": _amaf_share(options),
             "gather": options.backup.gather,
             "GATHERS": options.backup.gather is not backups.gather_nothing,
             "KNOWS_OUTCOMES": not widens_outcomes and not options.open_loop,
@@ -381,6 +385,7 @@ def bindings(game: Game, options: Options) -> dict[str, Any]:
             else scoring.draw_outcome,
             "WIDENS": options.widening is not None,
             "SORTS": options.widening is not None and options.evaluator.gives_priors,
+            "MADE_BEFORE_TAKEN": layout.pending or not layout.lazy,
             "RANDOM_TIES": options.ties == "random",
             "HAS_NOISE": options.root_noise is not None,
             "IS_UNOBSERVED": options.in_flight == "unobserved",
@@ -400,11 +405,11 @@ def _rule_bindings(game: Game, rule: Rule, prefix: str) -> dict[str, Any]:
     return {prefix + name: value for name, value in bound.items()}
 
 
-def _amaf_weight(options: Options) -> Callable[..., float]:
+def _amaf_share(options: Options) -> Callable[..., float]:
     for rule in (options.selection, options.root_selection):
         if rule.amaf is not None:
-            return rule.amaf.weight
-    return rules.rave_weight
+            return rule.amaf.share
+    return rules.rave_share
 
 
 # --- workspaces ----------------------------------------------------------------------------------
@@ -485,6 +490,7 @@ def _work_dtype(game: Game, options: Options, layout: Layout) -> np.dtype:
             ("backup_parameter", float),
             ("amaf_parameter", float),
             ("amaf_ref", np.int64),
+            ("refs", np.int64, (players,)),
             ("ref_first", np.int64),
             ("widening", float, (4,)),
             ("outcome_widening", float, (2,)),

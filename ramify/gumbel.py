@@ -26,7 +26,7 @@ LOW_SCORE = -1e9  # the least score of an edge that the root may take
 def gumbel_noise(rng: np.random.Generator, count: int, scale: float = 1.0) -> np.ndarray:
     """Independent Gumbel noise for `count` edges; `scale=0` leaves none.
 
-        g(a) = -scale · ln(-ln u(a)), u(a) uniform in (0, 1)                           [Eq. G1]
+        g(a) = -scale · ln(-ln u(a)), u(a) uniform in (0, 1)                           [Eq. 27]
 
     The edges with the m largest g(a) + ln P(a) are a draw of m edges from the priors without
     replacement (for scale 1).
@@ -53,7 +53,7 @@ def halving_schedule(num_considered: int, num_simulations: int) -> np.ndarray:
     Sequential halving (Karnin, Koren and Somekh 2013): in every phase c edges get e more visits
     each, then the better half of them goes on.
 
-        e = max(1, ⌊n / (⌈log2 m⌉ · c)⌋),  c = m, then max(2, ⌊c/2⌋)                   [Eq. G2]
+        e = max(1, ⌊n / (⌈log2 m⌉ · c)⌋),  c = m, then max(2, ⌊c/2⌋)                   [Eq. 28]
 
     It ends after exactly n simulations, in the middle of a phase if need be. A single edge gets
     them all.
@@ -82,7 +82,7 @@ def mixed_value(
 ) -> float:
     """What an edge never taken is taken to be worth: the node's value by its evaluation and edges.
 
-        v_mix = (v0 + T · Σ P(b) Q(b) / Σ P(b)) / (1 + T), over edges b that were taken [Eq. G3]
+        v_mix = (v0 + T · Σ P(b) Q(b) / Σ P(b)) / (1 + T), over edges b that were taken [Eq. 29]
 
     v0 is what the evaluator said of the node, T the number of visits of its edges.
 
@@ -108,9 +108,9 @@ def mixed_value(
 def stretched(completed: float, low: float, factor: float) -> float:
     """The weight of a value beside a log-prior; `low` and `factor` are those of `stretch`.
 
-        σ(a) = (c_visit + max N(s,b)) · c_scale · (cq(a) - min cq) / (max cq - min cq) [Eq. G4]
+        σ(a) = (c_visit + max N(s,b)) · c_scale · (cq(a) - min cq) / (max cq - min cq) [Eq. 30]
 
-    The completed values cq(a) are Q(s,a) where N(s,a) > 0, and v_mix [Eq. G3] elsewhere.
+    The completed values cq(a) are Q(s,a) where N(s,a) > 0, and v_mix [Eq. 29] elsewhere.
 
     >>> stretched(completed=0.375, low=0.0, factor=(8 + 2) * 0.5 / (1.0 - 0.0))
     1.875
@@ -159,7 +159,7 @@ def write_sigma(
     count: int, q: np.ndarray, prior: np.ndarray, visits: np.ndarray, completion: float,
     c_visit: float, c_scale: float, rescale: float, out: np.ndarray,
 ) -> None:  # fmt: skip
-    """Write σ of every edge [Eq. G4]; those never taken are worth `completion`."""
+    """Write σ of every edge [Eq. 30]; those never taken are worth `completion`."""
     low, factor, _ = stretch(count, q, prior, visits, completion, c_visit, c_scale, rescale)
     for i in range(count):
         out[i] = stretched(q[i] if visits[i] > 0 else completion, low, factor)
@@ -171,7 +171,7 @@ def improve(
 ) -> float:  # fmt: skip
     """The sum of what `out` gets: the improved policy, not yet divided by this sum.
 
-        π'(a) = softmax(ln P(s,a) + σ(a)) = P(s,a) e^σ(a) / Σ P(s,b) e^σ(b)            [Eq. G5]
+        π'(a) = softmax(ln P(s,a) + σ(a)) = P(s,a) e^σ(a) / Σ P(s,b) e^σ(b)            [Eq. 31]
 
     Where edges never taken are completed by the value of the priors, π' is worth no less than P.
 
@@ -201,7 +201,7 @@ def improve(
 def interior_score(policy: float, visits: int, share: float) -> float:
     """How much less an edge was taken than the improved policy asks for.
 
-        π'(a) - N(s,a) · share,  share = 1 / (1 + Σ N(s,b))                            [Eq. G6]
+        π'(a) - N(s,a) · share,  share = 1 / (1 + Σ N(s,b))                            [Eq. 32]
 
     >>> interior_score(policy=0.5, visits=1, share=1 / (1 + 3))
     0.25
@@ -212,7 +212,7 @@ def interior_score(policy: float, visits: int, share: float) -> float:
 def root_score(noise: float, logit: float, sigma: float) -> float:
     """Score of an edge that the root considers.
 
-        max(-1e9, g(a) + ln P(s,a) - max ln P(s,b) + σ(a))                             [Eq. G7]
+        max(-1e9, g(a) + ln P(s,a) - max ln P(s,b) + σ(a))                             [Eq. 33]
 
     Args:
         logit: ln P(s,a), less the largest of all.
@@ -229,7 +229,7 @@ def log_prior(prior: float) -> float:
 
 
 def least_served(count: int, weights: np.ndarray, sum_weights: float, visits: np.ndarray) -> int:
-    """The edge of the largest interior score [Eq. G6], the first of equals.
+    """The edge of the largest interior score [Eq. 32], the first of equals.
 
     The improved policy is `weights` over their sum.
     """
@@ -251,7 +251,7 @@ def best_considered(
     count: int, prior: np.ndarray, visits: np.ndarray, noise: np.ndarray, considered: int,
     sigma: np.ndarray,
 ) -> int:  # fmt: skip
-    """The edge with `considered` visits of the largest root score [Eq. G7], the first of equals.
+    """The edge with `considered` visits of the largest root score [Eq. 33], the first of equals.
 
     Where no edge has as many, as in a tree that was kept from an earlier search, those that come
     nearest stand in.
@@ -293,7 +293,7 @@ def choose_root(
 ) -> int:  # fmt: skip
     """The edge to take at the root: the best of those with `considered` visits.
 
-    `considered` is this simulation's number in the schedule [Eq. G2]; the rest as in
+    `considered` is this simulation's number in the schedule [Eq. 28]; the rest as in
     `choose_interior`.
     """
     completion = mixed_value(count, q, prior, visits, raw_value)
@@ -309,7 +309,7 @@ def transformed_q(
     q: np.ndarray, prior: np.ndarray, visits: np.ndarray, raw_value: float,
     c_visit: float = 50.0, c_scale: float = 0.1, rescale: bool = True,
 ) -> np.ndarray:  # fmt: skip
-    """σ(a) of every edge [Eq. G4], those never taken completed by v_mix [Eq. G3]."""
+    """σ(a) of every edge [Eq. 30], those never taken completed by v_mix [Eq. 29]."""
     out = np.zeros(len(visits))
     completion = mixed_value(len(out), q, prior, visits, raw_value)
     write_sigma(len(out), q, prior, visits, completion, c_visit, c_scale, float(rescale), out)
@@ -320,7 +320,7 @@ def improved_policy(
     q: np.ndarray, prior: np.ndarray, visits: np.ndarray, raw_value: float,
     c_visit: float = 50.0, c_scale: float = 0.1, rescale: bool = True,
 ) -> np.ndarray:  # fmt: skip
-    """The policy to learn from after a search [Eq. G5], completed by v_mix [Eq. G3]."""
+    """The policy to learn from after a search [Eq. 31], completed by v_mix [Eq. 29]."""
     out = np.zeros(len(visits))
     completion = mixed_value(len(out), q, prior, visits, raw_value)
     options = (c_visit, c_scale, float(rescale))
@@ -331,7 +331,7 @@ def final_choice(
     q: np.ndarray, prior: np.ndarray, visits: np.ndarray, raw_value: float, noise: np.ndarray,
     c_visit: float = 50.0, c_scale: float = 0.1, rescale: bool = True,
 ) -> int:  # fmt: skip
-    """The edge to play after a search: of those with the most visits the best by [Eq. G7]."""
+    """The edge to play after a search: of those with the most visits the best by [Eq. 33]."""
     parameters = (c_visit, c_scale, float(rescale))
     most, scratch = np.max(visits), np.zeros(len(visits))
     return choose_root(
@@ -345,7 +345,7 @@ def final_choice(
 def regularised_policy(q: np.ndarray, prior: np.ndarray, weight: float) -> tuple[np.ndarray, float]:
     """The policy y that maximises Σ q y - λ KL(P‖y), and the α that makes it add up to 1.
 
-        y(a) = λ P(a) / (α - Q(a)),  Σ y(a) = 1                                        [Eq. G8]
+        y(a) = λ P(a) / (α - Q(a)),  Σ y(a) = 1                                        [Eq. 34]
 
     With λ = c √N / (|A| + N) the visits of PUCT follow it (Grill et al. 2020): in the place of y
     the shares (1 + N(a)) / (|A| + N) make λ P / y the bonus of PUCT. Actions of prior 0 keep 0.

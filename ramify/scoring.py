@@ -11,7 +11,7 @@ import numpy as np
 from ramify._compile import UNBOUND
 from ramify.game import random_below, random_unit
 from ramify.proofs import is_lost, is_won
-from ramify.selection import in_flight_value, inverse_sqrt
+from ramify.selection import in_flight_value, inverse, inverse_sqrt
 from ramify.tree import (
     DISCOUNT,
     HAS_PENDING,
@@ -29,8 +29,9 @@ from ramify.tree import (
 )  # fmt: skip
 
 # Bound when a search is composed.
-amaf_weight = UNBOUND
+amaf_share = UNBOUND
 OPEN_LOOP = RANDOM_TIES = HAS_NOISE = IS_UNOBSERVED = UNBOUND
+MADE_BEFORE_TAKEN = UNBOUND  # a node may have edges that nobody has taken
 
 
 # --- kernels: what values are measured in ---------------------------------------------------------
@@ -66,7 +67,7 @@ def scale_unit(
     """Values to [0, 1] by the range of this player's payoffs; all to 0 while it is empty."""
     low, high = player_range(tree, player)
     if high > low:
-        return low, 1.0 / (high - low), 1.0, UNIT
+        return low, tree.factor[tree.root_player if PARANOID else player], 1.0, UNIT
     return 0.0, 0.0, 1.0, UNIT
 
 
@@ -110,7 +111,7 @@ def edge_value(tree: Any, edges: np.ndarray, edge: int, player: int) -> float:
     record = edges[edge]
     if SHARES_NODES:
         node = edges[np.int64(record.node)]
-        after = worth_to(tree, node.value_sum, player) / node.node_visits
+        after = worth_to(tree, node.value_sum, player)
         if record.cycles > 0:
             share = record.cycles / record.visits
             after += share * (worth_to(tree, tree.repetition, player) - after)
@@ -148,11 +149,11 @@ def blend_amaf(
     counts = np.int64(edges[source].amaf_visits)
     if counts == 0:
         return q, False
-    amaf = edges[source].amaf_sum / counts
     if visits == 0:
-        return amaf, True
-    weight = amaf_weight(np.int64(visits), counts, work.amaf_parameter)
-    return (1.0 - weight) * q + weight * amaf, True
+        return edges[source].amaf_sum * inverse(counts), True
+    # One division where a weight and a mean would need two.
+    share = amaf_share(np.int64(visits), counts, work.amaf_parameter)
+    return (1.0 - share * counts) * q + share * edges[source].amaf_sum, True
 
 
 def ref_edge(edges: np.ndarray, work: Any, edge: int, ref: int) -> int:
@@ -178,18 +179,23 @@ def note_ref(edges: np.ndarray, work: Any, ref: int) -> None:
 
 def best_edge(
     tree: Any, edges: np.ndarray, work: Any, rng: np.ndarray, node: int, first: int,
-    num_edges: int, player: int, node_value: float, num_untried: int, ref: int,
+    num_edges: int, player: int, node_value: float, num_untried: int, num_legal: int, ref: int,
     parameters: np.ndarray, width: Any, score: Any, unvisited: Any, total: Any, scale: Any,
     blend: Any, unvisited_first: Any,
 ) -> int:  # fmt: skip
     """The edge of `node` with the largest score, the first of equals; NONE for one not yet made.
 
+    `num_legal` is the number of actions among which priors are shared out where nobody gives any.
     Edges not yet made are alike (same prior, same worth), so one of them stands for all. They come
     after their siblings, so those win a tie.
     """
     shift, factor, span, became = scale(tree, edges, first, num_edges, player, node_value)
-    worth = unvisited(node_value, taken_prior(edges, first, num_edges, num_untried), parameters)
-    untried_comes_first = worth == math.inf
+    worth = 0.0
+    untried_comes_first = False
+    if MADE_BEFORE_TAKEN or num_untried > 0:  # else all edges have been taken
+        mass = taken_prior(edges, first, num_edges, num_legal)
+        worth = unvisited(node_value, mass, parameters)
+        untried_comes_first = worth == math.inf
     if became == SIBLINGS:
         worth = 0.0
     elif became == UNIT and not untried_comes_first:
@@ -198,7 +204,7 @@ def best_edge(
     if HAS_PENDING:
         parent_visits += edges[node].pending
     node_width = width(parent_visits, span, parameters)
-    prior: float = 1.0 / (num_edges + num_untried)
+    prior: float = inverse(num_legal)
     sum_total = num_untried * total(prior, np.int64(0), parent_visits, parameters)
     for edge in range(first, first + num_edges):
         if HAS_PRIORS:
@@ -215,18 +221,15 @@ def best_edge(
     for edge in range(first, first + num_edges):
         if OPEN_LOOP and work.legal_stamp[edges[edge].action] != work.stamp:
             continue
-        if HAS_PROOFS:
-            if is_won(tree, edges, node_of(edges, np.int64(edge)), player):
-                return edge
-            if is_lost(tree, edges, node_of(edges, np.int64(edge)), player):
-                continue
+        if HAS_PROOFS and is_lost(tree, edges, node_of(edges, np.int64(edge)), player):
+            continue
         taken = visits = np.int64(edges[edge].visits)
         if HAS_PRIORS:
             prior = prior_of(edges, work, node, first, edge)
         q = worth
         mean_square = 0.0
         is_known = False
-        if visits > 0:
+        if not MADE_BEFORE_TAKEN or visits > 0:
             q = edge_value(tree, edges, np.int64(edge), player)
         if HAS_PENDING:
             in_flight = np.int64(edges[edge].pending)
@@ -237,18 +240,20 @@ def best_edge(
                 is_known = True
             visits += in_flight
         q, has_amaf = blend(edges, work, np.int64(edge), node, ref, player, visits, q)
-        if taken > 0 or is_known or has_amaf:
+        if not MADE_BEFORE_TAKEN or taken > 0 or is_known or has_amaf:
             q = (q - shift) * factor
             if has_amaf and untried_comes_first:
                 visits = max(np.int64(1), visits)  # no rule scores what comes first anyway
         if KEEPS_SQUARES and taken > 0:
             mean_square = scaled_square(tree, edges, edge, player, shift, factor)
-        if visits == 0 and untried_comes_first and not has_amaf:
+        if MADE_BEFORE_TAKEN and visits == 0 and untried_comes_first and not has_amaf:
+            if not RANDOM_TIES:
+                return edge  # nothing is larger
             edge_score = math.inf
         else:
             edge_score = score(q, prior, visits, node_width, mean_square, sum_total, parameters)
         better = edge_score > best_score
-        if unvisited_first():
+        if MADE_BEFORE_TAKEN and unvisited_first():
             better |= edge_score == best_score and taken == 0 and best_visits > 0
         if RANDOM_TIES and edge_score == best_score and best != NONE:
             num_ties += 1
@@ -258,9 +263,20 @@ def best_edge(
         # Selections instead of a branch, which would be a coin toss.
         best = edge if better else best
         best_score = edge_score if better else best_score
-        if unvisited_first():
+        if MADE_BEFORE_TAKEN and unvisited_first():
             best_visits = taken if better else best_visits
+    if unvisited_first() and num_untried > 0 and untried_score == best_score:
+        return NONE if best_visits > 0 else best
     return NONE if untried_score > best_score else best
+
+
+def won_edge(tree: Any, edges: np.ndarray, node: int, player: int) -> int:
+    """An edge that is proven to give its player the most there is; NONE without one."""
+    first, num_edges = np.int64(edges[node].first), np.int64(edges[node].num_edges)
+    for edge in range(first, first + num_edges):
+        if is_won(tree, edges, node_of(edges, np.int64(edge)), player):
+            return np.int64(edge)
+    return NONE
 
 
 def prior_of(edges: np.ndarray, work: Any, node: int, first: int, edge: int) -> float:
@@ -287,15 +303,18 @@ def no() -> bool:
     return False
 
 
-def taken_prior(edges: np.ndarray, first: int, num_edges: int, num_untried: int) -> float:
+def taken_prior(edges: np.ndarray, first: int, num_edges: int, num_legal: int) -> float:
     """The prior of all edges that were taken, added up."""
     if not HAS_PRIORS and IS_LAZY:
-        return num_edges / (num_edges + num_untried)
+        return num_edges * inverse(num_legal)
     total = 0.0
+    count = np.int64(0)
     for edge in range(first, first + num_edges):
         if edges[edge].visits > 0:
-            total += float(edges[edge].prior) if HAS_PRIORS else 1.0 / num_edges
-    return total
+            if HAS_PRIORS:
+                total += float(edges[edge].prior)
+            count += 1
+    return total if HAS_PRIORS else count * inverse(num_legal)
 
 
 def chosen_edge(

@@ -19,6 +19,7 @@ from ramify._compile import adapt
 _TABLE = 4096
 _SQRT_LOG = np.sqrt(np.log(np.maximum(1, np.arange(_TABLE))))
 _INVERSE_SQRT = 1.0 / np.sqrt(np.maximum(1, np.arange(_TABLE)))
+_INVERSE = 1.0 / np.maximum(1, np.arange(_TABLE))
 
 
 def sqrt_log(n: int) -> float:
@@ -29,6 +30,11 @@ def sqrt_log(n: int) -> float:
 def inverse_sqrt(n: int) -> float:
     """1 / √n."""
     return float(_INVERSE_SQRT[n]) if n < _TABLE else 1.0 / math.sqrt(n)
+
+
+def inverse(n: int) -> float:
+    """1 / n."""
+    return float(_INVERSE[n]) if n < _TABLE else 1.0 / n
 
 
 # --- formulas ------------------------------------------------------------------------------------
@@ -62,21 +68,22 @@ def ucb1_score(q: float, visits: int, width: float) -> float:
     return q + width * inverse_sqrt(visits)
 
 
-def ucb1_tuned_score(q: float, mean_square: float, visits: int, log_visits: float) -> float:
+def ucb1_tuned_score(q: float, mean_square: float, visits: int, width: float) -> float:
     """UCB1 with the spread that was seen in place of the largest possible one.
 
         Q + √(ln N(s) / n · min(1/4, max(0, m2 - Q²) + √(2 ln N(s) / n)))              [Eq. 14]
 
-    m2 is the mean of the squared returns, n = N(s,a), values lie in [0, 1]. Infinite for n = 0.
+    m2 is the mean of the squared returns, n = N(s,a), values lie in [0, 1]; `width` is √(ln N(s)).
+    Infinite for n = 0.
 
-    >>> ucb1_tuned_score(q=0.5, mean_square=0.25, visits=8, log_visits=4.0)
-    0.8535533905932737
+    >>> ucb1_tuned_score(q=0.5, mean_square=0.25, visits=16, width=2.0)
+    0.75
     """
     if visits == 0:
         return math.inf
-    share = log_visits / visits
-    spread = max(0.0, mean_square - q * q) + math.sqrt(2.0 * share)
-    return q + math.sqrt(share * min(0.25, spread))
+    root = width * inverse_sqrt(visits)
+    spread = max(0.0, mean_square - q * q) + math.sqrt(2.0) * root
+    return q + root * (0.5 if spread >= 0.25 else math.sqrt(spread))  # roots take time
 
 
 def puct_width(parent_visits: int, c: float, c_base: float) -> float:
@@ -91,7 +98,7 @@ def puct_width(parent_visits: int, c: float, c_base: float) -> float:
     5.0
     """
     visits = max(1, parent_visits)
-    return growing_c(visits, c, c_base) * math.sqrt(visits)
+    return growing_c(visits, c, c_base) * visits * inverse_sqrt(visits)
 
 
 def growing_c(parent_visits: int, c: float, c_base: float) -> float:
@@ -100,9 +107,14 @@ def growing_c(parent_visits: int, c: float, c_base: float) -> float:
     >>> round(growing_c(parent_visits=100, c=1.25, c_base=19652.0), 6)
     1.255126
     """
-    if math.isinf(c_base):
-        return c
-    return c + math.log((1 + parent_visits + c_base) / c_base)
+    more = 1.0 + parent_visits
+    if more > 0.05 * c_base:
+        return c + math.log((more + c_base) / c_base)
+    # ln(1 + x) = 2 artanh(x / (2 + x)), to the last digit for small x and faster than a logarithm.
+    z = more / (2.0 * c_base + more)
+    square = z * z
+    series = 1.0 + square * (1 / 3 + square * (1 / 5 + square * (1 / 7 + square / 9)))
+    return c + 2.0 * z * series
 
 
 def puct_score(q: float, prior: float, visits: int, width: float) -> float:
@@ -113,7 +125,7 @@ def puct_score(q: float, prior: float, visits: int, width: float) -> float:
     >>> puct_score(q=0.5, prior=0.2, visits=3, width=5.0)
     0.75
     """
-    return q + prior * width / (1 + visits)
+    return q + prior * width * inverse(1 + visits)
 
 
 def reduced_parent(value: float, reduction: float, visited_prior: float) -> float:
@@ -137,7 +149,9 @@ def falling_hbar(parent_visits: float, hbar: float, visit_scale: float) -> float
     >>> falling_hbar(parent_visits=300, hbar=1.0, visit_scale=100.0)
     0.5
     """
-    return hbar / math.sqrt(1.0 + parent_visits / visit_scale)
+    if math.isinf(visit_scale):
+        return hbar
+    return hbar * math.sqrt(visit_scale / (visit_scale + parent_visits))
 
 
 def curvature(prior: float, visits: float, parent_visits: float, kappa: float) -> float:
@@ -152,22 +166,20 @@ def curvature(prior: float, visits: float, parent_visits: float, kappa: float) -
 
 
 def one_loop_score(
-    q: float, prior: float, visits: int, parent_visits: int, kappa: float, value_weight: float,
-    bonus: float,
-) -> float:  # fmt: skip
+    q: float, prior: float, visits: int, width: float, value_weight: float, bonus: float
+) -> float:
     """Score of an edge by the action principle: PUCT's terms and the one-loop correction.
 
         b Q + κ P √(max(1,N) / n) + bonus / n,   n = max(1, N(s,a))                    [Eq. 17]
 
-    `bonus` is the coefficient times ħ(N) [Eq. 15], 3/4 · ħ where the correction is that of the
-    plain Hessian.
+    `width` is κ √max(1,N); `bonus` the coefficient times ħ(N) [Eq. 15], 3/4 · ħ where the
+    correction is that of the plain Hessian.
 
-    >>> one_loop_score(q=0.5, prior=0.5, visits=4, parent_visits=16, kappa=1.0, value_weight=1.0,
-    ...                bonus=0.75)
+    >>> one_loop_score(q=0.5, prior=0.5, visits=4, width=4.0, value_weight=1.0, bonus=0.75)
     1.6875
     """
-    n = max(1, visits)
-    return value_weight * q + kappa * prior * math.sqrt(max(1, parent_visits) / n) + bonus / n
+    root = inverse_sqrt(max(1, visits))
+    return value_weight * q + prior * width * root + bonus * root * root
 
 
 def validity(prior: float, visits: float, parent_visits: float, kappa: float, hbar: float) -> float:
@@ -192,9 +204,16 @@ def rave_weight(visits: float, amaf_visits: float, bias: float) -> float:
     >>> rave_weight(visits=25, amaf_visits=25, bias=0.1)
     0.3333333333333333
     """
-    if amaf_visits == 0:
-        return 0.0
-    return amaf_visits / (visits + amaf_visits + 4.0 * visits * amaf_visits * bias * bias)
+    return amaf_visits * rave_share(visits, amaf_visits, bias) if amaf_visits > 0 else 0.0
+
+
+def rave_share(visits: float, amaf_visits: float, bias: float) -> float:
+    """The same for each single count: β / ñ.
+
+    >>> rave_share(visits=25, amaf_visits=25, bias=0.1)
+    0.013333333333333334
+    """
+    return 1.0 / (visits + amaf_visits + 4.0 * visits * amaf_visits * bias * bias)
 
 
 def rave_schedule(visits: float, equivalence: float) -> float:
@@ -269,7 +288,7 @@ SCALES = ("span", "auto", "bounds", "minmax", "parent_and_siblings", "none")
 class Amaf:
     """How all-moves-as-first enters a score: a weight [Eq. 19, 20] and whose counts are read."""
 
-    weight: Callable[..., float]  # weight(visits, amaf_visits, parameter)
+    share: Callable[..., float]  # share(visits, amaf_visits, parameter): weight by amaf_visits
     parameter: float
     ref: int  # counts are those of the nearest node above with so many visits
 
@@ -338,9 +357,9 @@ class Rule:
 
     def functions(self) -> tuple[Any, ...]:
         """What is compiled in: all but the numbers."""
-        weight = None if self.amaf is None else self.amaf.weight
+        share = None if self.amaf is None else self.amaf.share
         kinds = tuple(getattr(self, kind) for kind in _ARGUMENTS)
-        return (*kinds, weight, self.scale, len(self.parameters), self.unvisited_first)
+        return (*kinds, share, self.scale, len(self.parameters), self.unvisited_first)
 
     def bound(self, kind: str) -> Callable[..., Any]:
         """One of the functions as kernels call it, with all arguments in order."""
@@ -463,15 +482,25 @@ def one_loop(
     if not visit_scale > 0:
         raise ValueError(f"visit_scale must be above 0; got {visit_scale}")
     given = ONE_LOOP_MODES[mode] if coefficient is None else coefficient
+    plain = mode != "simplex" and max_validity == math.inf and min_visits == 0
     return Rule(
-        "one_loop", _one_loop_score, _one_loop_width, _first_play(fpu),
-        total=_inverse_curvature if mode == "simplex" else None,
+        "one_loop", _one_loop_score if plain else _checked_one_loop_score, _one_loop_width,
+        _first_play(fpu), total=_inverse_curvature if mode == "simplex" else None,
         parameters=(
             kappa, float(mode == "simplex"), fpu_value, value_weight, hbar, visit_scale,
             0.0 if mode == "off" else given, max_validity, min_visits, zero_prior_bonus,
         ),
         scale=_normalising(normalise), unvisited_first=True,
     )  # fmt: skip
+
+
+def without_reduction(rule: Rule) -> Rule:
+    """The rule for a root with noise: there an edge never taken is worth what the node is."""
+    if rule.unvisited not in (_worth_less, _worth_less_by_prior):
+        return rule
+    numbers = list(rule.parameters)
+    numbers[2] = 0.0
+    return replace(rule, parameters=tuple(numbers))
 
 
 def rave(base: Rule | None = None, *, bias: float = 0.1, equivalence: float | None = None) -> Rule:
@@ -497,9 +526,9 @@ def grave(
     _check_number("bias", bias)
     if equivalence is not None and not equivalence > 0:
         raise ValueError(f"equivalence must be above 0; got {equivalence}")
-    amaf = Amaf(rave_weight, bias, ref)
+    amaf = Amaf(rave_share, bias, ref)
     if equivalence is not None:
-        amaf = Amaf(_weight_by_schedule, equivalence, ref)
+        amaf = Amaf(_share_by_schedule, equivalence, ref)
     return replace(base, name=f"{'grave' if ref else 'rave'}({base.name})", amaf=amaf)
 
 
@@ -649,7 +678,7 @@ def _ucb1_width(parent_visits: int, span: float, parameters: np.ndarray) -> floa
 
 
 def _log_width(parent_visits: int) -> float:
-    return math.log(max(1, parent_visits))
+    return sqrt_log(max(1, parent_visits))
 
 
 def _ucb1_tuned_score(
@@ -662,24 +691,35 @@ def _puct_width(parent_visits: int, parameters: np.ndarray) -> float:
     return puct_width(parent_visits, parameters[0], parameters[1])
 
 
-def _one_loop_width(parent_visits: int) -> float:
-    return float(parent_visits)
+def _one_loop_width(parent_visits: int, parameters: np.ndarray) -> tuple[float, float, float]:
+    """κ √N, the bonus of an edge taken once, and N."""
+    visits = max(1, parent_visits)
+    bonus = parameters[6] * falling_hbar(parent_visits, parameters[4], parameters[5])
+    return parameters[0] * visits * inverse_sqrt(visits), bonus, float(visits)
 
 
 def _one_loop_score(
-    q: float, prior: float, visits: int, width: float, total: float, parameters: np.ndarray
+    q: float, prior: float, visits: int, width: tuple[float, float, float], parameters: np.ndarray
 ) -> float:
-    kappa, hbar = parameters[0], falling_hbar(width, parameters[4], parameters[5])
-    n, parent_visits = max(1, visits), max(1.0, width)
-    bonus = parameters[6] * hbar
+    bonus = width[1] if prior > 0.0 else width[1] * parameters[9]
+    return one_loop_score(q, prior, visits, width[0], parameters[3], bonus)
+
+
+def _checked_one_loop_score(
+    q: float, prior: float, visits: int, width: tuple[float, float, float], total: float,
+    parameters: np.ndarray,
+) -> float:  # fmt: skip
+    """The same along the simplex, or where the correction is left out for some edges."""
+    kappa, n, bonus = parameters[0], max(1, visits), width[1]
     if prior == 0.0:
         bonus *= parameters[9]
     else:
-        if parameters[1] > 0.0:  # along the simplex
-            bonus *= 1.0 - 1.0 / (curvature(prior, n, parent_visits, kappa) * total)
-        if visits < parameters[8] or validity(prior, n, parent_visits, kappa, hbar) > parameters[7]:
+        hbar = bonus / parameters[6] if parameters[6] > 0.0 else 0.0
+        if parameters[1] > 0.0:
+            bonus *= 1.0 - 1.0 / (curvature(prior, n, width[2], kappa) * total)
+        if visits < parameters[8] or validity(prior, n, width[2], kappa, hbar) > parameters[7]:
             bonus = 0.0
-    return one_loop_score(q, prior, visits, parent_visits, kappa, parameters[3], bonus)
+    return one_loop_score(q, prior, visits, width[0], parameters[3], bonus)
 
 
 def _inverse_curvature(
@@ -690,8 +730,8 @@ def _inverse_curvature(
     return 1.0 / curvature(prior, max(1, visits), max(1, parent_visits), parameters[0])
 
 
-def _weight_by_schedule(visits: float, amaf_visits: float, equivalence: float) -> float:
-    return rave_schedule(visits, equivalence) if amaf_visits > 0 else 0.0
+def _share_by_schedule(visits: float, amaf_visits: float, equivalence: float) -> float:
+    return rave_schedule(visits, equivalence) / amaf_visits
 
 
 def _worth_less_by_prior(value: float, visited_prior: float, parameters: np.ndarray) -> float:

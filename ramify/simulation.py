@@ -39,13 +39,15 @@ from ramify.scoring import (
     chosen_edge,
     drawn_again,
     note_ref,
+    won_edge,
 )
-from ramify.selection import widening_limit
+from ramify.selection import inverse, widening_limit
 from ramify.tree import (
     APPENDS,
     DISCOUNT,
     FIRST_BLOCK,
     HAS_AMAF,
+    HAS_BOUNDS,
     HAS_CHANCE,
     HAS_PENDING,
     HAS_PRIORS,
@@ -53,6 +55,7 @@ from ramify.tree import (
     IS_LAZY,
     KEEPS_RAW,
     LAZY_ABOVE,
+    MOVER,
     NO_LIMIT,
     NONE,
     NUM_VALUES,
@@ -199,8 +202,10 @@ def descend(
 ) -> int:  # fmt: skip
     """Walk from the root to where the simulation ends; `state` becomes the one there."""
     node = np.int64(0)
-    ref = np.int64(0)
     work.depth = 0
+    if HAS_AMAF:
+        for mover in range(NUM_PLAYERS):
+            work.refs[mover] = NONE
     work.ending = LEAF
     if HAS_PENDING:
         edges[0].pending += 1
@@ -222,12 +227,12 @@ def descend(
                 if HAS_CHANCE and tree.may_grow:
                     return GROW
                 break  # no room
-        if HAS_AMAF and visits_of_node(edges, node) >= work.amaf_ref:
-            ref = node
+        if HAS_AMAF and player != CHANCE and visits_of_node(edges, node) >= work.amaf_ref:
+            work.refs[player] = node
         if HAS_CHANCE and player == CHANCE:
             edge = outcome(tree, edges, node, state, work, rng, data)
         else:
-            edge = select(tree, edges, node, ref, player, state, path, work, schedule, rng, data)
+            edge = select(tree, edges, node, player, state, path, work, schedule, rng, data)
         if edge < 0:
             return -edge
         tick(work, SELECTION)
@@ -368,10 +373,14 @@ def mixed(word: int, factor: int) -> int:
 
 
 def select(
-    tree: Any, edges: np.ndarray, node: int, ref: int, player: int, state: Any, path: np.ndarray,
-    work: Any, schedule: np.ndarray, rng: np.ndarray, data: Any,
+    tree: Any, edges: np.ndarray, node: int, player: int, state: Any, path: np.ndarray, work: Any,
+    schedule: np.ndarray, rng: np.ndarray, data: Any,
 ) -> int:  # fmt: skip
     """The edge the rule takes at a node, made if it is new; minus a status where that fails."""
+    if HAS_PROOFS and not HAS_BOUNDS and edges[node].proof == MOVER:
+        edge = won_edge(tree, edges, node, player)
+        if edge != NONE:
+            return edge
     if OPEN_LOOP:
         status = open_actions(tree, edges, node, state, work, data)
         if status != DONE:
@@ -389,9 +398,13 @@ def select(
         return chosen_edge(
             tree, edges, work, node, player, value, NO_EDGES, work.parameters, choose
         )
-    if HAS_AMAF and ref != node:
-        note_ref(edges, work, ref)
+    ref = node
+    if HAS_AMAF and work.refs[player] != NONE:
+        ref = np.int64(work.refs[player])
+        if ref != node:
+            note_ref(edges, work, ref)
     num_edges = np.int64(edges[node].num_edges)
+    num_legal = np.int64(work.count) if OPEN_LOOP else num_edges + num_untried
     if WIDENS:
         num_open = count_open(edges, node)
         if num_open < widening_limit(
@@ -405,7 +418,9 @@ def select(
                     return edge
         num_edges, num_untried = num_open, NO_EDGES
     while True:
-        edge = score_edges(tree, edges, node, ref, player, value, num_edges, num_untried, work, rng)
+        edge = score_edges(
+            tree, edges, node, ref, player, value, num_edges, num_untried, num_legal, work, rng
+        )
         if edge != NONE:
             return edge
         if num_untried == 0:
@@ -418,20 +433,20 @@ def select(
 
 def score_edges(
     tree: Any, edges: np.ndarray, node: int, ref: int, player: int, value: float, num_edges: int,
-    num_untried: int, work: Any, rng: np.ndarray,
+    num_untried: int, num_legal: int, work: Any, rng: np.ndarray,
 ) -> int:  # fmt: skip
     """The best of a node's first edges by the rule that is in force there."""
     first = np.int64(edges[node].first)
     if not CHOOSES and (not ROOT_DIFFERS or node != 0):
         return best_edge(
-            tree, edges, work, rng, node, first, num_edges, player, value, num_untried, ref,
-            work.parameters, width, score, unvisited, total, scale, blend, unvisited_first,
+            tree, edges, work, rng, node, first, num_edges, player, value, num_untried, num_legal,
+            ref, work.parameters, width, score, unvisited, total, scale, blend, unvisited_first,
         )  # fmt: skip
     if ROOT_DIFFERS and not ROOT_CHOOSES:
         return best_edge(
-            tree, edges, work, rng, node, first, num_edges, player, value, num_untried, ref,
-            work.root_parameters, root_width, root_score, root_unvisited, root_total, root_scale,
-            root_blend, root_unvisited_first,
+            tree, edges, work, rng, node, first, num_edges, player, value, num_untried, num_legal,
+            ref, work.root_parameters, root_width, root_score, root_unvisited, root_total,
+            root_scale, root_blend, root_unvisited_first,
         )  # fmt: skip
     return NONE
 
@@ -483,8 +498,10 @@ def node_value(
     visits = visits_of_node(edges, node)
     if visits == 0:
         return 0.0
-    value = worth_to(tree, edges[node].value_sum, player) / visits
-    if not SHARES_NODES and not OPEN_LOOP and work.depth > 0:
+    if SHARES_NODES:
+        return worth_to(tree, edges[node].value_sum, player)
+    value = worth_to(tree, edges[node].value_sum, player) * inverse(visits)
+    if not OPEN_LOOP and work.depth > 0:
         value = (value - worth_to(tree, path[work.depth - 1].reward, player)) / DISCOUNT
     return value
 
@@ -586,6 +603,7 @@ def open_actions(tree: Any, edges: np.ndarray, node: int, state: Any, work: Any,
     count = np.int64(legal(state, work.actions, data))
     if count < 1 or count > NUM_ACTIONS or work.actions[GUARD_AT] != GUARD:
         return BAD_COUNT
+    work.count = count
     work.stamp += 1
     first, num_edges = np.int64(edges[node].first), np.int64(edges[node].num_edges)
     for edge in range(first, first + num_edges):

@@ -48,7 +48,7 @@ EARLIEST = 1e8  # seconds since the epoch, in 1973: what is less was meant as a 
 def cannot_be_overtaken(visits: np.ndarray, remaining: int) -> bool:
     """Whether the most visited edge stays so, whatever the simulations that are left do.
 
-        N(best) - N(second) > remaining                                                [Eq. C3]
+        N(best) - N(second) > remaining                                                [Eq. 37]
 
     An edge without a rival has none to fear.
 
@@ -66,7 +66,7 @@ def cannot_be_overtaken(visits: np.ndarray, remaining: int) -> bool:
 def is_apart(lower: np.ndarray, upper: np.ndarray, best: int) -> bool:
     """Whether an edge is better than every other one, within their confidence bounds.
 
-        lcb(best) > ucb(a) for every other a                                           [Eq. C4]
+        lcb(best) > ucb(a) for every other a                                           [Eq. 38]
 
     >>> is_apart(np.array([0.3, -0.2]), np.array([0.6, 0.2]), best=0)
     True
@@ -78,7 +78,7 @@ def is_apart(lower: np.ndarray, upper: np.ndarray, best: int) -> bool:
 def divergence_gain(latest: np.ndarray, earlier: np.ndarray) -> float:
     """How much the distribution of visits has moved, per simulation.
 
-        KL(p ‖ p') / n,  p = N / Σ N now, p' = N' / Σ N' earlier, n = Σ N - Σ N'       [Eq. C5]
+        KL(p ‖ p') / n,  p = N / Σ N now, p' = N' / Σ N' earlier, n = Σ N - Σ N'       [Eq. 39]
 
     Infinite where an edge was taken for the first time. (Leela Chess Zero has p and p' the other
     way round, which does not see that.)
@@ -172,7 +172,7 @@ def as_stops(given: Any) -> tuple[Stop, ...]:
 
 
 def decided(interval: int = INTERVAL) -> Stop:
-    """Once the simulations that are left cannot change which action is the most visited [Eq. C3].
+    """Once the simulations that are left cannot change which action is the most visited [Eq. 37].
 
     With one legal action that is at the first look. Only a budget of simulations says how many are
     left: a search that has seconds alone never ends by this.
@@ -181,7 +181,7 @@ def decided(interval: int = INTERVAL) -> Stop:
 
 
 def value_gap(z: float = Z, interval: int = INTERVAL) -> Stop:
-    """Once the most visited action is better than every other one for sure [Eq. C4].
+    """Once the most visited action is better than every other one for sure [Eq. 38].
 
     Its lower bound is above the upper bounds of all others, `z` standard errors from their means
     [Eq. 11]. Actions never tried count as others, so a search that leaves some out does not end.
@@ -190,7 +190,7 @@ def value_gap(z: float = Z, interval: int = INTERVAL) -> Stop:
 
 
 def kl_gain(threshold: float, interval: int = INTERVAL) -> Stop:
-    """Once the root's visits have all but stopped moving [Eq. C5].
+    """Once the root's visits have all but stopped moving [Eq. 39].
 
     Every `interval` simulations their distribution is held against the one at the look before; the
     search ends where the divergence per simulation is below `threshold`, say 1e-6.

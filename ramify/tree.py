@@ -79,7 +79,7 @@ def edge_dtype(game: Game, layout: Layout) -> np.dtype:
     small = next(t for t in (np.int8, np.int16, np.int32) if largest <= np.iinfo(t).max)
     vector = (np.float64, (num_values(game),))
     fields: list[Any] = [
-        ("value_sum", *vector),  # W(s,a); of a shared node N(s) · V(s)
+        ("value_sum", *vector),  # W(s,a); where nodes are shared V(s)
         ("visits", np.int32),  # N(s,a); for edge 0 the visits of the root, N(s)
         ("first", np.int32),  # the first edge of the node this leads to; NONE before it has any
         ("action", small),
@@ -137,6 +137,7 @@ def head_dtype(num_players: int) -> np.dtype:
             ("root_player", np.int64),
             ("low", np.float64, (num_players,)),  # range of returns, given or seen so far
             ("high", np.float64, (num_players,)),
+            ("factor", np.float64, (num_players,)),  # 1 / (high - low)
             ("least", np.float64, (num_players,)),  # range of returns that is certain
             ("most", np.float64, (num_players,)),
             ("repetition", np.float64, (num_players,)),  # what a repeated state is worth
@@ -345,7 +346,7 @@ def forget_edges(edges: np.ndarray, node: int) -> None:
         record.num_legal = 0
     if SHARES_NODES:
         for j in range(NUM_VALUES):
-            record.own_sum[j] = record.value_sum[j]
+            record.own_sum[j] = record.node_visits * record.value_sum[j]
 
 
 def count_rooms(edges: np.ndarray, used: int, sizes: np.ndarray) -> None:
@@ -465,6 +466,7 @@ class Tree:
         known = None if seen else self.game.payoff_range
         self.head["low"] = np.inf if known is None else known[:, 0]
         self.head["high"] = -np.inf if known is None else known[:, 1]
+        self.head["factor"] = 0.0 if known is None else 1.0 / (known[:, 1] - known[:, 0])
 
     @property
     def root(self) -> Node:
@@ -599,14 +601,14 @@ class Tree:
             values = self._shared_values(records, visits)
         else:
             if self.layout.shared:  # the root
-                visits = np.maximum(1, records["node_visits"])[:, None]
+                visits = np.ones((1, 1))
             values = self._vectors(records["value_sum"] / visits)
         return values + 0.0
 
     def _shared_values(self, records: np.ndarray, visits: np.ndarray) -> np.ndarray:
         game = self.game
         nodes = self.edges[np.maximum(0, records["node"])]
-        after = self._vectors(nodes["value_sum"] / np.maximum(1, nodes["node_visits"])[:, None])
+        after = self._vectors(nodes["value_sum"])
         share = records["cycles"][:, None] / visits
         after = (1 - share) * after + share * game.repetition_value
         values = self._vectors(records["reward"]) + game.discount * after

@@ -95,9 +95,9 @@ def _fpu(given: Input) -> Answer:
 
 
 def _ucb1_tuned(given: Input) -> Answer:
-    log_visits = math.log(max(1, given["N"]))
+    width = math.sqrt(math.log(max(1, given["N"])))
     mean, square = given["mean"] or 0.0, given["mean_square"] or 0.0
-    return {"score": selection.ucb1_tuned_score(mean, square, given["n"], log_visits)}
+    return {"score": selection.ucb1_tuned_score(mean, square, given["n"], width)}
 
 
 def _minmax(given: Input) -> Answer:
@@ -122,8 +122,10 @@ def _siblings(given: Input) -> Answer:
 
 
 def _bounds(given: Input) -> Answer:
-    head = np.zeros(1, [("low", float, (1,)), ("high", float, (1,))]).view(np.recarray)[0]
+    fields = [(name, float, (1,)) for name in ("low", "high", "factor")]
+    head = np.zeros(1, fields).view(np.recarray)[0]
     head.low[0], head.high[0] = given["min_value"], given["max_value"]
+    head.factor[0] = 1.0 / (given["max_value"] - given["min_value"])
     scale_unit = bind(scoring.scale_unit, {"PARANOID": False})
     shift, factor, *_ = scale_unit(head, None, 0, 0, 0, 0.0)
     pairs = zip(given["q"], given["visits"], strict=True)
@@ -304,7 +306,7 @@ def _shared(given: Input) -> Answer:
     for node in reversed(range(len(names))):
         renew(head[0], edges, node, 0, mine[0])
     nodes = tree.edges[: len(names)]
-    values = (nodes["value_sum"][:, 0] / nodes["node_visits"]).tolist()
+    values = nodes["value_sum"][:, 0].tolist()
     return {
         "Q": dict(zip(names, values, strict=True)),
         "N": dict(zip(names, nodes["node_visits"].tolist(), strict=True)),

@@ -365,6 +365,7 @@ class Search:
         self.nodes: dict[bytes, Node] = {}  # by key, with transpositions
         self.path: list[Node] = []  # of the simulation that is under way
         self.played: list[tuple[int, int]] = []  # its actions, with who took them
+        self.sample = np.zeros(game.num_players)  # what it returned, whatever nodes are worth
         self.root = self.node_of(self.state)
 
     def run(self, num_simulations: int) -> Node:
@@ -398,10 +399,12 @@ class Search:
         self.path.pop()
         node.visits += 1
         node.total = node.total + returns
-        self.count_amaf(node, self.played[start:], returns)
         if not takes_edge:
             node.evaluations += 1
             node.own_total = node.own_total + returns
+            self.sample = returns
+        else:  # a leaf has no edges yet whose counts could grow
+            self.count_amaf(node, self.played[start:])
         return self.backed_up(node, returns)
 
     def is_leaf(self, node: Node, depth: int) -> bool:
@@ -418,12 +421,14 @@ class Search:
         child, discount = edge.child, self.game.discount
         if self.transpositions and child in self.path:
             edge.cycles += 1
-            returns = edge.reward + discount * self.repeated
+            after = self.sample = self.repeated
         else:
-            returns = edge.reward + discount * self.visit(child, depth + 1)
+            after = self.visit(child, depth + 1)
+        returns = edge.reward + discount * after
+        self.sample = edge.reward + discount * self.sample if self.recomputes else returns
         edge.visits += 1
         edge.total = edge.total + returns
-        edge.squares = edge.squares + returns * returns
+        edge.squares = edge.squares + self.sample * self.sample
         if child.exact is not None or self.all_seen(child) or self.recomputes:
             edge.total = edge.visits * (edge.reward + discount * self.value_of(child))
         self.low, self.high = np.minimum(self.low, returns), np.maximum(self.high, returns)
@@ -518,11 +523,12 @@ class Search:
         taken = [edge.visits * self.q(edge) for edge in node.edges if edge.visits]
         return added(taken, node.own_total) / node.visits
 
-    def count_amaf(self, node: Node, played: list[tuple[int, int]], returns: np.ndarray) -> None:
-        for key in set(played):
-            seen = node.amaf.setdefault(key, Amaf(0, np.zeros(len(returns))))
+    def count_amaf(self, node: Node, played: list[tuple[int, int]]) -> None:
+        own = {(node.player, edge.action) for edge in node.edges}
+        for key in own & set(played):
+            seen = node.amaf.setdefault(key, Amaf(0, np.zeros(len(self.sample))))
             seen.visits += 1
-            seen.total = seen.total + returns
+            seen.total = seen.total + self.sample
 
     # --- proofs ----------------------------------------------------------------------------------
 
@@ -653,8 +659,8 @@ class Search:
         self, rule: Rave, node: Node, edges: list[Edge], known: list[float | None]
     ) -> tuple[list[float | None], list[int]]:
         """Values mixed with those of AMAF, and the visits they are scored with."""
-        above = [n for n in reversed(self.path) if n.player != CHANCE and n.visits >= rule.ref]
-        amaf = (above[0] if above else self.root).amaf
+        own = [n for n in reversed(self.path) if n.player == node.player]
+        amaf = next((n for n in own if n.visits >= rule.ref), node).amaf
         values, counts = [], []
         for edge, q in zip(edges, known, strict=True):
             seen = amaf.get((node.player, edge.action))
