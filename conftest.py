@@ -7,6 +7,6 @@ from sybil.parsers.markdown import PythonCodeBlockParser
 from sybil.parsers.rest import DocTestParser
 
 pytest_collect_file = (
-    Sybil(parsers=[PythonCodeBlockParser()], patterns=["README.md", "docs/**/*.md"])
+    Sybil(parsers=[PythonCodeBlockParser()], patterns=["README.md", "docs/*.md", "docs/*/*.md"])
     + Sybil(parsers=[DocTestParser()], patterns=["ramify/*.py"])
 ).pytest()

@@ -21,14 +21,15 @@ if TYPE_CHECKING:
     from ramify import backup, choice, evaluators, games, selection, stopping
     from ramify._compile import CacheEntry, cache_entries, cache_folder, clear_cache
     from ramify.bits import lowest_bit, nth_bit, popcount
-    from ramify.choice import SearchResult, Variation
     from ramify.comparison import Comparison, compare
     from ramify.contract import Finding, Report
     from ramify.doctor import check
     from ramify.mcts import Progress, Searcher, search, search_many
+    from ramify.result import SearchResult
     from ramify.rulespeed import RuleSpeed, rule_speed
     from ramify.solver import Solution, solve
     from ramify.tree import Node, Tree
+    from ramify.variation import Variation
 
 __version__ = "0.1.0"
 
@@ -78,7 +79,7 @@ __all__ = [
 
 # Loaded on first use, so that `import ramify` stays light.
 _LATER = {
-    "Node": "tree", "Tree": "tree", "SearchResult": "choice", "Variation": "choice",
+    "Node": "tree", "Tree": "tree", "SearchResult": "result", "Variation": "variation",
     "Comparison": "comparison", "compare": "comparison",
     "Progress": "mcts", "Searcher": "mcts", "search": "mcts", "search_many": "mcts",
     "CacheEntry": "_compile", "cache_entries": "_compile", "cache_folder": "_compile",

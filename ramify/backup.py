@@ -349,11 +349,13 @@ def note_return(
     if HAS_AMAF:
         value = sampled(tree, work, player)
         note(work.played, player, np.int64(edges[np.int64(path[i].edge)].action))
+        turn = np.int64(work.played[0])
         first, num_edges = np.int64(edges[node].first), np.int64(edges[node].num_edges)
         for edge in range(first, first + num_edges):
-            if was_played(work.played, player, np.int64(edges[edge].action)):
-                edges[edge].amaf_visits += 1
-                edges[edge].amaf_sum += value
+            # Added either way: whether an action was played is a coin toss to a branch.
+            hit = was_played(work.played, turn, player, np.int64(edges[edge].action))
+            edges[edge].amaf_visits += 1 if hit else 0
+            edges[edge].amaf_sum += value if hit else 0.0
 
 
 def note_square(edges: np.ndarray, path: np.ndarray, work: Any, root_squares: np.ndarray) -> None:

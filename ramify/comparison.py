@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from ramify import treefile
-from ramify.choice import SearchResult, as_choice
+from ramify.choice import as_choice
 from ramify.errors import RamifyError
+from ramify.result import SearchResult
 from ramify.tree import Tree
 
 MOST_ROWS = 12  # of the table

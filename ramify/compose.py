@@ -99,6 +99,11 @@ def checked_options(
     if evaluator is None:
         evaluator = evaluators.playout()
     elif not isinstance(evaluator, Evaluator):
+        if not callable(evaluator):
+            raise TypeError(
+                "evaluator must come from ramify.evaluators, for instance evaluators.playout(), or "
+                f"be a function of state and values; got {evaluator!r}"
+            )
         evaluator = evaluators.compiled(evaluator)
     if selection is None:
         selection = _default_rule(root_selection, evaluator)
@@ -159,6 +164,9 @@ def _check_kinds(options: Options) -> None:
             raise ValueError(
                 f"{name} must be {' or '.join(map(repr, possible))}; got {getattr(options, name)!r}"
             )
+    for name in ("open_loop", "transpositions", "solver", "debug"):
+        if not isinstance(getattr(options, name), bool):
+            raise TypeError(f"{name} must be True or False; got {getattr(options, name)!r}")
     outcomes = isinstance(options.chance, Widening) and options.chance.of_outcomes
     if not outcomes and options.chance not in ("sample", "proportional"):
         raise ValueError(
@@ -428,6 +436,7 @@ class Workspace:
         self.data = game.data
         self.schedule = np.zeros(1, np.int64)
         self.key_ranges = arrays.key_ranges
+        self.key_views = _key_views(self.states)
         plies_left = _plies_left(game, tree.state)
         self.path = np.zeros(min(MAX_DEPTH, plies_left), arrays.path)
         self.work = np.zeros(1, arrays.work)
@@ -458,8 +467,7 @@ class Workspace:
         """What the kernel takes after the tree's head and edges."""
         return (
             self.states, self.path, self.work, tree.root_squares, self.schedule, tree.table,
-            self.states.view(np.uint8).reshape(3, -1), self.key_ranges, self.rng, self.lock,
-            self.data,
+            *self.key_views, self.key_ranges, self.rng, self.lock, self.data,
         )  # fmt: skip
 
 
@@ -528,6 +536,18 @@ def _key_ranges(game: Game) -> np.ndarray:
         else:
             merged.append([begin, end])
     return np.array(merged, np.int64).reshape(-1, 2)
+
+
+def _key_views(states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The bytes of states, and the eight bytes from every byte on as one number."""
+    size = states.itemsize
+    content = states.view(np.uint8).reshape(len(states), size)
+    if size < 8:
+        return content, np.zeros((1, 1), np.uint64)
+    words: np.ndarray = np.ndarray(
+        (len(states), size - 7), np.uint64, buffer=content, strides=(size, 1)
+    )
+    return content, words
 
 
 def _plies_left(game: Game, state: np.record) -> int:

@@ -35,6 +35,8 @@ BAD_VALUE = 7  # an evaluator's value
 NOT_ZERO_SUM = 8
 ENDLESS_PLAYOUT = 9
 PAYS_EARLY = 11  # a reward before the end, where proofs need that there is none
+BAD_CHOICE = 13  # a rule chose what is not there
+BAD_SCORE = 14  # a rule's scores are no numbers
 SETTLED = 12  # the root is proven, so that nothing is left to do
 
 GUARD = -7  # stands behind the last action or outcome; who overwrites it wrote too many
@@ -237,9 +239,9 @@ def note(played: np.ndarray, player: int, action: int) -> None:
     played[1 + player * NUM_ACTIONS + action] = played[0]
 
 
-def was_played(played: np.ndarray, player: int, action: int) -> bool:
-    """Whether a player played an action in this turn."""
-    return played[1 + player * NUM_ACTIONS + action] == played[0]
+def was_played(played: np.ndarray, turn: int, player: int, action: int) -> bool:
+    """Whether a player played an action in a turn."""
+    return played[1 + player * NUM_ACTIONS + action] == turn
 
 
 def pays(reward: np.ndarray) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+import weakref
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
@@ -11,17 +12,20 @@ from typing import Any
 
 import numpy as np
 
-from ramify import _machine, stopping
+from ramify import _machine, stopping, treefile
 from ramify import choice as choices
+from ramify._compile import interpreted
 from ramify.backup import Backup
-from ramify.choice import Choice, SearchResult
+from ramify.choice import Choice
 from ramify.compose import Composition, Options, Workspace, checked_options, compose
 from ramify.errors import BrokenGame
 from ramify.evaluators import (
     BAD_ACTION,
     BAD_CHANCE,
+    BAD_CHOICE,
     BAD_COUNT,
     BAD_REWARD,
+    BAD_SCORE,
     BAD_TO_PLAY,
     BAD_VALUE,
     DONE,
@@ -34,6 +38,7 @@ from ramify.evaluators import (
 )  # fmt: skip
 from ramify.game import CHANCE, ENDLESS, Game, State, StateViews, make_rng
 from ramify.gumbel import gumbel_noise, halving_schedule
+from ramify.result import SearchResult
 from ramify.selection import Noise, Rule, Widening
 from ramify.stopping import AnyStops
 from ramify.tree import NONE, TABLE, Tree, empty_table
@@ -110,30 +115,33 @@ def search(
             tree are given up, and the search goes on.
         debug: compile with bounds checks, to find out why a game crashes.
     """
+    _check_budget(num_simulations, seconds)
+    for name, number in (("seed", seed), ("threads", threads)):
+        _check_whole(name, number)
     composing = {
         "selection": selection, "root_selection": root_selection, "root_noise": root_noise,
         "backup": backup, "evaluator": evaluator, "widening": widening, "chance": chance,
         "open_loop": open_loop, "transpositions": transpositions, "solver": solver,
         "opponents": opponents, "ties": ties, "in_flight": in_flight, "debug": debug,
     }  # fmt: skip
-    _check_budget(num_simulations, seconds)
     began = time.perf_counter()
     root = game.copy(state)
     num_legal = len(game.legal(root))  # a game that is wrong at once says so in plain Python
     watch = stopping.watch(stop)
-    given = () if tree is None else (tree,) if isinstance(tree, Tree) else tuple(tree)
+    given = _given_trees(tree)
     plan = _plan(game, root, composing, threads, parallel, given)
     options = plan.composition.options
     picked = choices.as_choice(choice, after_gumbel=options.is_gumbel)
     told = _told_options(options, plan, max_memory, stop, picked)
+    told["tree"] = [t.simulations for t in given] or None
     if num_legal == 0:
         empty = Tree(game, root, plan.composition.layout, 0, 1)
         return SearchResult(game, (empty,), "terminal", 0, 0.0, seed, told, picked)
     _check_root(game, root, options, num_simulations)
-    trees = _trees(plan, root, num_legal, num_simulations, given)
     max_bytes = _bytes(max_memory)
     if max_bytes is not None:
-        max_bytes //= len(trees)
+        max_bytes //= plan.num_trees
+    trees = _trees(plan, root, num_legal, num_simulations, max_bytes, given)
     drivers = [_Driver(plan, t, seed, i, max_bytes, num_simulations) for i, t in enumerate(trees)]
     loaded = time.perf_counter()
 
@@ -188,11 +196,14 @@ class Searcher:
         for name in ("num_simulations", "seconds", "tree", "seed"):
             if name in options:
                 raise TypeError(f"{name} is given to Searcher.search, not to Searcher")
-        root_selection = options.get("root_selection")
-        if isinstance(root_selection, Rule) and root_selection.at_root:
+        if not isinstance(game, Game):
+            raise TypeError(f"a Searcher searches a ramify.Game; got {game!r}")
+        beyond = ("threads", "parallel", "stop", "choice", "max_memory")
+        composing = {name: value for name, value in options.items() if name not in beyond}
+        if checked_options(game, **composing).is_gumbel:
             raise ValueError(
-                f"root_selection={root_selection.name} halves a fresh root and cannot use a tree "
-                "that was kept; use search() for it, or another rule"
+                "root_selection=gumbel halves a fresh root and cannot use a tree that was kept; "
+                "use search() for it, or another rule"
             )
         self.game = game
         self.options = options
@@ -270,7 +281,7 @@ def _plan(
     if parallel not in ("auto", "root", "tree"):
         raise ValueError(f'parallel must be "auto", "root" or "tree"; got {parallel!r}')
     if threads == 1:
-        return _Plan(compose(game, checked_options(game, **composing)), 1, "")
+        return _Plan(_composition(game, composing), 1, "")
     options = checked_options(game, **composing)
     if parallel == "auto":
         parallel = "root"
@@ -283,8 +294,24 @@ def _plan(
             f"root_selection={options.root_selection.name} halves one root; use threads=1 with it, "
             'or parallel="tree"'
         )
-    options = checked_options(game, **composing, shares_tree=parallel == "tree")
-    return _Plan(compose(game, options), threads, parallel)
+    composing = composing | {"shares_tree": parallel == "tree"}
+    return _Plan(_composition(game, composing), threads, parallel)
+
+
+_compositions: weakref.WeakKeyDictionary[Game, dict[Any, Composition]]
+_compositions = weakref.WeakKeyDictionary()
+
+
+def _composition(game: Game, composing: dict[str, Any]) -> Composition:
+    """The composition for options as they were given; a short search is mostly this otherwise."""
+    known = _compositions.setdefault(game, {})
+    try:
+        key = tuple(composing.values()), len(composing), interpreted()
+        if key not in known:
+            known[key] = compose(game, checked_options(game, **composing))
+        return known[key]
+    except TypeError:  # something that cannot be a key; the checks will say what
+        return compose(game, checked_options(game, **composing))
 
 
 def _cost(game: Game, root: np.record, options: Options, most: int = 64) -> float:
@@ -299,7 +326,7 @@ def _cost(game: Game, root: np.record, options: Options, most: int = 64) -> floa
 
 def _trees(
     plan: _Plan, root: np.record, num_legal: int, num_simulations: int | None,
-    given: tuple[Tree, ...],
+    max_bytes: int | None, given: tuple[Tree, ...],
 ) -> tuple[Tree, ...]:  # fmt: skip
     """The trees to search: those given, or new ones."""
     composition = plan.composition
@@ -314,6 +341,8 @@ def _trees(
         return given
     share = -(-(num_simulations or 4096) // plan.num_trees)
     guess = 3 * min(share, 4_000_000)
+    if max_bytes is not None:
+        guess = 1  # the driver knows how much fits
     trees = tuple(
         Tree(composition.game, root, composition.layout, num_legal, guess)
         for _ in range(plan.num_trees)
@@ -466,7 +495,8 @@ class _Driver:
         if SETTLED in statuses:
             return SETTLED
         if GROW in statuses:
-            self._grow(2 * len(tree.edges))
+            is_full = int(tree.head["used"][0] + tree.head["room"][0]) > len(tree.edges)
+            self._grow((2 if is_full else 1) * len(tree.edges))
             return GROW
         return DONE
 
@@ -500,8 +530,8 @@ class _Driver:
             tree.head["may_grow"] = 1
         else:
             self._prune(most, room)
-        if tree.layout.shared:
-            self._fit_table()
+        if tree.layout.shared and 2 * int(tree.head["num_nodes"][0]) > len(tree.table):
+            tree.move_table(empty_table(2 * len(tree.table)))
 
     def _most_edges(self) -> int:
         """How many edges fit into memory twice: where a tree is copied there are two."""
@@ -532,13 +562,6 @@ class _Driver:
             tree.edges, tree.table = kept.edges, kept.table
             tree.head["used"], tree.head["num_nodes"] = kept.head["used"], kept.head["num_nodes"]
             tree.head["may_grow"] = 1
-
-    def _fit_table(self) -> None:
-        """Make the table of shared nodes large enough for the tree."""
-        tree = self.tree
-        if len(tree.table) < len(tree.edges):
-            table = empty_table(len(tree.edges))
-            tree.move_table(table)
 
 
 class _Team:
@@ -628,12 +651,12 @@ class _Team:
 
 def _profile(drivers: list[_Driver], seconds: float) -> dict[str, float] | None:
     """Seconds in each part of the simulations, by the share of those that were timed."""
-    times = sum(work.work["times"][0] for driver in drivers for work in driver.works)
-    if not _machine.has_clock() or np.sum(times) == 0:
+    works = [work for driver in drivers for work in driver.works]
+    times = [sum(part) for part in zip(*(w.work["times"][0].tolist() for w in works), strict=True)]
+    if not _machine.has_clock() or sum(times) == 0:
         return None
-    shares = times / np.sum(times)
     names = ("selection", "game", "evaluation", "backup")
-    return {name: float(share * seconds) for name, share in zip(names, shares, strict=True)}
+    return {name: seconds * spent / sum(times) for name, spent in zip(names, times, strict=True)}
 
 
 # --- checks and messages -------------------------------------------------------------------------
@@ -642,17 +665,37 @@ def _profile(drivers: list[_Driver], seconds: float) -> dict[str, float] | None:
 def _check_budget(num_simulations: int | None, seconds: float | None) -> None:
     if num_simulations is None and seconds is None:
         raise ValueError("a search needs a budget: give num_simulations=, seconds= or both")
+    if num_simulations is not None:
+        _check_whole("num_simulations", num_simulations)
     if num_simulations is not None and num_simulations < 1:
         raise ValueError(f"num_simulations must be at least 1; got {num_simulations}")
     if seconds is not None and not seconds > 0:
         raise ValueError(f"seconds must be above 0; got {seconds}")
 
 
+def _check_whole(name: str, value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise TypeError(f"{name} must be a whole number; got {value!r}")
+
+
+def _given_trees(tree: Any) -> tuple[Tree, ...]:
+    given = () if tree is None else (tree,) if isinstance(tree, Tree) else tree
+    if not isinstance(given, tuple) or not all(isinstance(each, Tree) for each in given):
+        raise TypeError(
+            f"tree must be a Tree, or the trees of a result: result.tree or result.trees; got "
+            f"{type(tree).__name__}"
+        )
+    return given
+
+
 def _check_tree(composition: Composition, root: np.record, tree: Tree) -> None:
     if tree.game is not composition.game:
-        raise ValueError(
-            f"the tree belongs to {tree.game.name}, another game than {composition.game.name}"
-        )
+        mine = treefile.describe_game(composition.game)
+        if treefile.describe_game(tree.game) != mine:
+            raise ValueError(
+                f"the tree belongs to {tree.game.name}, another game than {composition.game.name}"
+            )
+        tree.game = composition.game
     if tree.game.key(tree.state) != tree.game.key(root):
         raise ValueError("the tree was grown from another state; search without tree=")
     if tree.layout != composition.layout:
@@ -731,6 +774,10 @@ def _trouble(composition: Composition, work: Workspace, tree: Tree, status: int)
         BAD_VALUE: f"{evaluator.name} gave a value or prior that is not a finite number",
         NOT_ZERO_SUM: "the game is declared zero_sum=True, but a reward or value does not add up "
         "to zero over the two players; mend it, or leave zero_sum away",
+        BAD_CHOICE: "the rule chose an edge that is not there; `choose` gives an index from 0 to "
+        "count - 1",
+        BAD_SCORE: "the rule gave no edge a score that is a number; `score` must not be nan or "
+        "minus infinity everywhere",
         PAYS_EARLY: f"step paid {reward} before the end of the episode; solver=True needs a game "
         "that pays only at its end: search without it",
         ENDLESS_PLAYOUT: f"a playout was still going after {ENDLESS} plies; give the game "

@@ -161,23 +161,20 @@ def read_exact(edges: np.ndarray, node: int, values: np.ndarray) -> None:
 
 
 def is_won(tree: Any, edges: np.ndarray, node: int, player: int) -> bool:
-    """Whether a node is exact and worth the most there is to a player."""
+    """Whether a node is exact and worth the most there is to a player; for vectors."""
     if node == NONE or not is_exact(edges, node):
         return False
-    if HAS_BOUNDS:
-        low = edges[node].low
-        return low >= tree.most[0] if player == 0 else low <= tree.least[0]
     return component(edges[node].proven, player) >= tree.most[player]
 
 
 def is_lost(tree: Any, edges: np.ndarray, node: int, player: int) -> bool:
-    """Whether a node is exact and worth the least there is to a player."""
-    if node == NONE or not is_exact(edges, node):
+    """Whether a node is proven to be worth the least there is to a player."""
+    if node == NONE:
         return False
     if HAS_BOUNDS:
-        low = edges[node].low
-        return low <= tree.least[0] if player == 0 else low >= tree.most[0]
-    return component(edges[node].proven, player) <= tree.least[player]
+        record = edges[node]
+        return record.high <= tree.least[0] if player == 0 else record.low >= tree.most[0]
+    return is_exact(edges, node) and component(edges[node].proven, player) <= tree.least[player]
 
 
 def is_root_settled(edges: np.ndarray) -> bool:

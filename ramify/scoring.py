@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ramify._compile import UNBOUND
+from ramify.evaluators import BAD_CHOICE
 from ramify.game import random_below, random_unit
 from ramify.proofs import is_lost, is_won
 from ramify.selection import in_flight_value, inverse, inverse_sqrt
@@ -338,10 +339,13 @@ def chosen_edge(
                 )
                 work.visits[i] = visits + in_flight
     raw = worth_to(tree, edges[node].raw, player) if KEEPS_RAW else node_value
-    return first + choose(
-        num_edges, work.q, work.prior, work.visits, node_value, raw, visits_of_node(edges, node),
-        parameters, work.scratch, work.noise, considered,
+    chosen = np.int64(
+        choose(
+            num_edges, work.q, work.prior, work.visits, node_value, raw,
+            visits_of_node(edges, node), parameters, work.scratch, work.noise, considered,
+        )
     )  # fmt: skip
+    return first + chosen if 0 <= chosen < num_edges else -np.int64(BAD_CHOICE)
 
 
 # --- kernels: chance -----------------------------------------------------------------------------

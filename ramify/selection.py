@@ -201,8 +201,8 @@ def rave_weight(visits: float, amaf_visits: float, bias: float) -> float:
     It makes the squared error of the mixture least where a return has variance 1/4 and
     all-moves-as-first is off by `bias`, both for values in [0, 1].
 
-    >>> rave_weight(visits=25, amaf_visits=25, bias=0.1)
-    0.3333333333333333
+    >>> round(rave_weight(visits=25, amaf_visits=25, bias=0.1), 12)
+    0.333333333333
     """
     return amaf_visits * rave_share(visits, amaf_visits, bias) if amaf_visits > 0 else 0.0
 

@@ -14,6 +14,7 @@ from ramify.evaluators import (
     BAD_CHANCE,
     BAD_COUNT,
     BAD_REWARD,
+    BAD_SCORE,
     BAD_TO_PLAY,
     BAD_VALUE,
     DONE,
@@ -83,7 +84,7 @@ acquire = release = read_clock = UNBOUND
 HAS_THREADS = UNBOUND
 
 # Kernels hand on int64 and never a literal: Numba would compile the callee once for each type.
-NO_EDGES = np.int64(0)
+NO_EDGES = ROOT = np.int64(0)
 ONE = np.int64(1)
 
 # The parts of a simulation whose time is taken, in one of so many of them.
@@ -94,7 +95,7 @@ TIMED_EVERY = 256
 def simulate(
     head: np.ndarray, edges: np.ndarray, states: Any, path: np.ndarray, works: np.ndarray,
     root_squares: np.ndarray, schedule: np.ndarray, table: np.ndarray, key_bytes: np.ndarray,
-    key_ranges: np.ndarray, rng: np.ndarray, lock: np.ndarray, data: Any,
+    key_words: np.ndarray, key_ranges: np.ndarray, rng: np.ndarray, lock: np.ndarray, data: Any,
 ) -> int:  # fmt: skip
     """Run the simulations that remain of a piece; DONE, or why not: GROW, SETTLED, what is wrong.
 
@@ -105,7 +106,7 @@ def simulate(
     while True:
         if HAS_THREADS:
             acquire(lock)
-        status = begin(tree, edges, work, table, key_bytes, key_ranges)
+        status = begin(tree, edges, work, table, key_bytes, key_words, key_ranges)
         if status != GO:
             if HAS_THREADS:
                 release(lock)
@@ -114,7 +115,18 @@ def simulate(
         states[1] = states[0]
         tick(work, BACKUP)
         status = descend(
-            tree, edges, states[1], path, work, schedule, table, key_bytes, key_ranges, rng, data
+            tree,
+            edges,
+            states[1],
+            path,
+            work,
+            schedule,
+            table,
+            key_bytes,
+            key_words,
+            key_ranges,
+            rng,
+            data,
         )
         for player in range(NUM_PLAYERS):
             work.returns[player] = 0.0
@@ -145,7 +157,7 @@ GO = -1  # the next simulation may begin
 
 def begin(
     tree: Any, edges: np.ndarray, work: Any, table: np.ndarray, key_bytes: np.ndarray,
-    key_ranges: np.ndarray,
+    key_words: np.ndarray, key_ranges: np.ndarray,
 ) -> int:  # fmt: skip
     """Take one of the simulations that remain; GO, or why there is none."""
     if tree.remaining <= 0:
@@ -158,7 +170,7 @@ def begin(
         if SHARES_NODES and 4 * tree.num_nodes > 3 * table.shape[0]:
             return GROW
     if SHARES_NODES and tree.num_nodes == 0:
-        enter_node(tree, edges, NO_EDGES, table, key_bytes, key_ranges, NO_EDGES)
+        enter_node(tree, edges, ROOT, table, key_bytes, key_words, key_ranges, NO_EDGES)
     tree.remaining -= 1
     work.played[0] += 1
     work.timed = tree.simulations % TIMED_EVERY == 0
@@ -198,7 +210,8 @@ def lift_marks(edges: np.ndarray, path: np.ndarray, work: Any) -> None:
 
 def descend(
     tree: Any, edges: np.ndarray, state: Any, path: np.ndarray, work: Any, schedule: np.ndarray,
-    table: np.ndarray, key_bytes: np.ndarray, key_ranges: np.ndarray, rng: np.ndarray, data: Any,
+    table: np.ndarray, key_bytes: np.ndarray, key_words: np.ndarray, key_ranges: np.ndarray,
+    rng: np.ndarray, data: Any,
 ) -> int:  # fmt: skip
     """Walk from the root to where the simulation ends; `state` becomes the one there."""
     node = np.int64(0)
@@ -244,7 +257,9 @@ def descend(
         if status != DONE:
             return status
         if SHARES_NODES:
-            enter_node(tree, edges, edge, table, key_bytes, key_ranges, np.int64(state.to_play))
+            enter_node(
+                tree, edges, edge, table, key_bytes, key_words, key_ranges, np.int64(state.to_play)
+            )
             if is_repeated(path, depth, node_of(edges, edge)):
                 work.ending = REPEATED
                 return DONE
@@ -319,7 +334,7 @@ def is_repeated(path: np.ndarray, depth: int, node: int) -> bool:
 
 def enter_node(
     tree: Any, edges: np.ndarray, edge: int, table: np.ndarray, key_bytes: np.ndarray,
-    key_ranges: np.ndarray, to_play: int,
+    key_words: np.ndarray, key_ranges: np.ndarray, to_play: int,
 ) -> None:  # fmt: skip
     """Let an edge that is taken for the first time know the node of its state.
 
@@ -333,7 +348,7 @@ def enter_node(
         record.own_sum[j] = 0.0
     if to_play == OVER:
         return
-    low, high = key_hash(key_bytes[1 if tree.num_nodes > 0 else 0], key_ranges)
+    low, high = key_hash(key_bytes, key_words, ONE if tree.num_nodes > 0 else ROOT, key_ranges)
     slot = find_slot(table, low, high)
     if table[slot].node != NONE:
         record.node = table[slot].node
@@ -344,19 +359,22 @@ def enter_node(
         tree.num_nodes += 1
 
 
-def key_hash(content: np.ndarray, ranges: np.ndarray) -> tuple[int, int]:
+def key_hash(
+    key_bytes: np.ndarray, key_words: np.ndarray, row: int, ranges: np.ndarray
+) -> tuple[int, int]:
     """128 bits that tell the key of a state, from the bytes of its key fields."""
     low, high = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)
     for i in range(ranges.shape[0]):
         at, end = ranges[i, 0], ranges[i, 1]
         while at < end:
             word = np.uint64(0)
-            stop = min(at + 8, end)
-            shift = np.uint64(0)
-            while at < stop:
-                word |= np.uint64(content[at]) << shift
-                shift += np.uint64(8)
-                at += 1
+            if at + 8 <= end:
+                word = key_words[row, at]
+                at += 8
+            else:
+                while at < end:
+                    word = (word << np.uint64(8)) | np.uint64(key_bytes[row, at])
+                    at += 1
             low = mixed(low ^ word, np.uint64(0xFF51AFD7ED558CCD))
             high = mixed(high + word, np.uint64(0xD6E8FEB86659FD93))
     return low, high ^ (low >> np.uint64(1))
@@ -452,8 +470,10 @@ def score_edges(
 
 
 def some_edge(tree: Any, edges: np.ndarray, node: int, state: Any, work: Any, data: Any) -> int:
-    """An edge where no score says anything: all edges so far are lost, or scores are no numbers."""
+    """An edge where no score says anything: all edges so far are lost; else something is wrong."""
     first = np.int64(edges[node].first)
+    if not HAS_PROOFS and not OPEN_LOOP:
+        return -np.int64(BAD_SCORE)
     if WIDENS:
         if IS_LAZY and edges[node].num_edges < edges[node].num_legal:
             edge = next_untried(tree, edges, node, state, work, data)

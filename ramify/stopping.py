@@ -33,7 +33,8 @@ from typing import Any
 
 import numpy as np
 
-from ramify.choice import SearchResult, Z, robust_choice, robust_max
+from ramify.choice import Z, robust_choice, robust_max
+from ramify.result import SearchResult
 
 Reached = Callable[[SearchResult, int | None], bool]
 

@@ -13,13 +13,14 @@ import math
 import weakref
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ramify import treefile
-from ramify._compile import UNBOUND, Kernel, compile_kernel
+from ramify._compile import UNBOUND, Kernel, compile_kernel, interpreted
 from ramify.game import Game
 
 NONE = -1  # no edge
@@ -459,7 +460,7 @@ class Tree:
         self.root_squares = np.zeros((max(1, num_root_edges), num_values(game)))
         # What is mixed into the root's choice: Gumbel noise, or priors with Dirichlet noise.
         self.root_noise: np.ndarray | None = None
-        self.table = empty_table(capacity if layout.shared else 0)
+        self.table = empty_table(4096 if layout.shared else 0)
 
     def forget_range(self, seen: bool = False) -> None:
         """Start with the range of returns that the game states; with none where it is `seen`."""
@@ -517,11 +518,11 @@ class Tree:
 
     def move_table(self, table: np.ndarray) -> None:
         """Let another table find the shared nodes."""
-        arguments = (self.table, table, np.zeros(0, np.int32))
-        kernel = compile_kernel(rehash, {}, arguments, label="tables of nodes")
+        kernel = _rehasher(interpreted())
+        old, new = self.table, table
         if kernel.interpreted:
-            arguments = (self.table.view(np.recarray), table.view(np.recarray), arguments[2])
-        kernel.call(*arguments)
+            old, new = old.view(np.recarray), new.view(np.recarray)
+        kernel.call(old, new, np.zeros(0, np.int32))
         self.table = table
 
     # Copies.
@@ -576,9 +577,10 @@ class Tree:
         """
         layout = self.layout
         new = Tree(self.game, self.state, layout, 1, capacity)
+        new.table = empty_table(len(self.table))
         used = int(self.head["used"][0])
         arguments = (
-            self.edges, used, new.edges, root, budget, np.zeros(1 << 16, np.int64),
+            self.edges, used, new.edges, root, budget, np.zeros(1 << 12, np.int64),
             np.full(used if layout.shared else 0, NONE, np.int32), self.table, new.table,
         )  # fmt: skip
         new.head[0] = self.head[0]
@@ -740,6 +742,13 @@ def _call_copier(game: Game, layout: Layout, arguments: tuple[Any, ...]) -> int:
             for a in arguments
         )
     return int(known[layout].call(*arguments))
+
+
+@cache
+def _rehasher(is_interpreted: bool) -> Kernel:
+    """The kernel of `rehash`, the same for all games."""
+    arguments = (empty_table(0), empty_table(0), np.zeros(0, np.int32))
+    return compile_kernel(rehash, {}, arguments, label="tables of nodes")
 
 
 def empty_table(capacity: int) -> np.ndarray:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import ramify
-from ramify import backup, choice, compose, evaluators, proofs, scoring, selection
+from ramify import backup, choice, compose, evaluators, proofs, scoring, selection, variation
 from ramify._compile import bind
 from ramify.tree import MOVER, NONE, Layout, Tree
 from tests import golden_choice, golden_gumbel
@@ -477,7 +477,7 @@ def _pv(given: Input) -> Answer:
         q = np.array([child["value"][child["mover"]] for child in below])
         return visits, q, lambda i: (*path, below[i]["index"])
 
-    path = choice.follow((), children)[-1]
+    path = variation.follow((), children)[-1]
     return {"path": list(path), "complete": len(path) == given["target_depth"]}
 
 

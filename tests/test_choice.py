@@ -12,7 +12,9 @@ import pytest
 
 import ramify
 from ramify import choice, evaluators, gumbel, selection
-from ramify.choice import Choice, SearchResult
+from ramify import result as results
+from ramify.choice import Choice
+from ramify.result import SearchResult
 from ramify.tree import EXACT, MOVER, Layout, Tree
 from tests.golden_choice import FAMILIES
 
@@ -306,7 +308,7 @@ def test_without_any_visits_the_highest_prior_is_taken():
 
 
 def test_a_temperature_is_data_that_goes_into_json():
-    described = choice.described(choice.temperature(cutover=30))
+    described = results.described(choice.temperature(cutover=30))
     assert json.dumps(described) == ('{"name": "temperature", "parameters": [1.0, 0.98, 0.1, 30]}')
 
 
@@ -710,7 +712,7 @@ def test_the_manifest_names_what_a_search_depends_on():
     assert options["evaluator"] == "tests.test_choice.rule_of_thumb"
     assert options["backup"] == {"name": "mean", "parameters": [1.5]}
     assert options["seconds"] == "Infinity"
-    assert choice.described([-math.inf, math.nan]) == ["-Infinity", "NaN"]
+    assert results.described([-math.inf, math.nan]) == ["-Infinity", "NaN"]
     assert options["table"]["shape"] == [3]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
@@ -17,9 +18,11 @@ def numbers(text):
 
 def functions_with_equation(text):
     """Functions whose docstring has a number, with whether a doctest shows a worked value."""
-    for match in re.finditer(r'def (\w+)\((?:.|\n)*?"""((?:.|\n)*?)"""', text):
-        for number in numbers(match[2]):
-            yield number, match[1], ">>>" in match[2]
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef):
+            docstring = ast.get_docstring(node) or ""
+            for number in numbers(docstring):
+                yield number, node.name, ">>>" in docstring
 
 
 def test_theory_and_code_have_the_same_numbers():

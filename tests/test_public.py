@@ -66,3 +66,9 @@ def test_the_wheel_runs_without_the_source(tmp_path):
 def test_the_demo_finds_the_winning_action():
     printed = run(sys.executable, ROOT / "examples" / "demo.py")
     assert "The search found the one action that wins" in printed
+    assert "solver=True proves that player 0 wins, with column 3" in printed
+
+
+def test_the_example_of_a_rule_of_ones_own_runs():
+    printed = run(sys.executable, ROOT / "examples" / "ucb_v.py")
+    assert "ucb_v(1.2, 1.0): action 3" in printed

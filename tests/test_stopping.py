@@ -12,7 +12,7 @@ import pytest
 
 import ramify
 from ramify import stopping
-from ramify.choice import described
+from ramify.result import described
 from ramify.stopping import Stop, agreed, deadline, decided, kl_gain, proven, value_gap, watch
 from tests.test_choice import dice_game, grown, heap_game, result_of
 
