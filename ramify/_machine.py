@@ -19,7 +19,7 @@ def has_clock() -> bool:
 
 
 def primitives() -> dict[str, Any]:
-    """`acquire(lock)`, `release(lock)` and `read_clock()`, as plain Python or for Numba."""
+    """`acquire(lock, owner)`, `release(lock)` and `read_clock()`, as plain Python or for Numba."""
     if interpreted():
         return {"acquire": _nothing, "release": _nothing, "read_clock": time.perf_counter_ns}
     global _compiled
@@ -31,7 +31,7 @@ def primitives() -> dict[str, Any]:
 _compiled: dict[str, Any] | None = None
 
 
-def _nothing(lock: np.ndarray) -> None:
+def _nothing(lock: np.ndarray, owner: int = 0) -> None:
     """Plain Python runs in one thread."""
 
 
@@ -47,7 +47,7 @@ def _make_primitives() -> dict[str, Any]:
         array = context.make_array(signature.args[0])(context, builder, arguments[0])
         return array.data
 
-    def acquire(typing: Any, lock: Any) -> Any:
+    def acquire(typing: Any, lock: Any, owner: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             place = address(context, builder, signature, arguments)
             again = builder.append_basic_block("again")
@@ -59,12 +59,12 @@ def _make_primitives() -> dict[str, Any]:
             held = builder.load_atomic(place, "monotonic", 8)
             builder.cbranch(builder.icmp_unsigned("==", held, word(0)), take, again)
             builder.position_at_end(take)
-            pair = builder.cmpxchg(place, word(0), word(1), "acquire", "monotonic")
+            pair = builder.cmpxchg(place, word(0), arguments[1], "acquire", "monotonic")
             builder.cbranch(builder.extract_value(pair, 1), done, again)
             builder.position_at_end(done)
             return context.get_dummy_value()
 
-        return types.void(lock), generate
+        return types.void(lock, owner), generate
 
     def release(typing: Any, lock: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -94,5 +94,5 @@ def _make_primitives() -> dict[str, Any]:
 
 def _named(primitive: Any) -> Any:
     """A primitive whose source, this file, is part of every fingerprint by its name and version."""
-    primitive.ramify_primitive = f"{primitive.__name__} 1"
+    primitive.ramify_primitive = f"{primitive.__name__} 2"
     return primitive

@@ -54,6 +54,8 @@ class Options:
         amaf = any(rule.amaf is not None for rule in both)
         priors = self.evaluator.gives_priors
         together = amaf or priors or self.ties == "random" or self.transpositions or self.open_loop
+        # Where threads share a tree, edges must stay where they are while a leaf is valued.
+        together = together or self.shares_tree
         proofs = ("bounds" if game.zero_sum else "vectors") if self.solver else ""
         return Layout(
             priors=priors,
@@ -278,9 +280,14 @@ def _conflicts(game: Game, options: Options) -> list[str]:
             "choose one",
         ),
         (
-            options.solver and options.opponents == "paranoid" and game.num_players > 2,
+            options.solver and options.opponents == "paranoid" and not game.zero_sum,
             "solver=True proves what players reach who each want the most; use "
             'opponents="maxn" with it',
+        ),
+        (
+            options.shares_tree and (options.open_loop or widens_outcomes),
+            "open_loop=True and outcome_widening move edges as they come, and threads that share a "
+            'tree need them to stay: use parallel="root"',
         ),
         (
             widens_outcomes and not has_chance,
@@ -484,6 +491,7 @@ def _work_dtype(game: Game, options: Options, layout: Layout) -> np.dtype:
             ("values", float, (players,)),
             ("more_values", float, (players,)),
             ("sample", float, (players,)),
+            ("worker", np.int64),  # the thread's number, from 1 on: what the lock holds
             ("depth", np.int64),
             ("ending", np.int64),
             ("leaf_player", np.int64),

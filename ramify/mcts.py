@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 import weakref
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any
 
@@ -141,6 +142,12 @@ def search(
     max_bytes = _bytes(max_memory)
     if max_bytes is not None:
         max_bytes //= plan.num_trees
+    held = max((t.simulations for t in given), default=0)
+    if seconds is None and held + (num_simulations or 0) > MOST_SIMULATIONS:
+        raise ValueError(
+            f"a tree counts to {MOST_SIMULATIONS:,} simulations; got num_simulations="
+            f"{num_simulations:,}" + (f" on top of {held:,}" if held else "")
+        )
     trees = _trees(plan, root, num_legal, num_simulations, max_bytes, given)
     drivers = [_Driver(plan, t, seed, i, max_bytes, num_simulations) for i, t in enumerate(trees)]
     loaded = time.perf_counter()
@@ -246,10 +253,18 @@ class Searcher:
         if self.options.get("open_loop") and self.game.to_play(self.state) == CHANCE:
             for tree in self._trees:  # nodes do not tell outcomes apart
                 tree.state = after
+                tree.head["root_player"] = after["to_play"]
+        elif self._is_against_another(after):
+            self._trees = ()
         else:
             below = [tree.below(action) for tree in self._trees]
             self._trees = () if None in below else tuple(filter(None, below))
         self.state = after
+
+    def _is_against_another(self, after: np.record) -> bool:
+        """Whether the tree was grown against a player who is not to move any more."""
+        changed = self.game.to_play(after) != self.game.to_play(self.state)
+        return self.options.get("opponents") == "paranoid" and changed and not self.game.zero_sum
 
 
 # --- planning ------------------------------------------------------------------------------------
@@ -268,6 +283,7 @@ class _Plan:
         return self.threads if self.parallel == "root" else 1
 
 
+MOST_SIMULATIONS = 2**31 - 2  # visits are 32 bits wide
 DEAR = 50e-6  # seconds for a simulation from which on threads share a tree
 
 
@@ -287,7 +303,7 @@ def _plan(
         parallel = "root"
         if trees:
             parallel = "tree" if trees[0].layout.pending else "root"
-        elif not options.is_gumbel and not game.is_over(root):
+        elif not (options.is_gumbel or options.layout(game).appends or game.is_over(root)):
             parallel = "tree" if _cost(game, root, options) > DEAR else "root"
     if parallel == "root" and options.is_gumbel:
         raise ValueError(
@@ -317,7 +333,8 @@ def _composition(game: Game, composing: dict[str, Any]) -> Composition:
 def _cost(game: Game, root: np.record, options: Options, most: int = 64) -> float:
     """Seconds a simulation takes, from a few of them."""
     plan = _Plan(compose(game, options), 1, "")
-    tree = Tree(game, root, plan.composition.layout, game.num_actions, 1024)
+    most_edges = max(game.num_actions, game.max_outcomes)
+    tree = Tree(game, root, plan.composition.layout, most_edges, 1024)
     driver = _Driver(plan, tree, 0, 0, None, most)
     began = time.perf_counter()
     driver.run(most, began + 0.01)
@@ -333,6 +350,8 @@ def _trees(
     if given:
         for tree in given:
             _check_tree(composition, root, tree)
+            if not composition.options.sees_range(composition.game):
+                tree.forget_range()
         if len(given) != plan.num_trees:
             raise ValueError(
                 f"the search was begun with {len(given)} trees and now has {plan.num_trees}; go on "
@@ -383,10 +402,11 @@ class _Driver:
         self.max_bytes = max_bytes
         self.before = tree.simulations
         self.cancelled = False
-        self.piece, self.rate = 32, 0.0
-        self.seed = seed
+        self.pruned_at = -1
+        self.piece, self.rate = 1, 0.0
+        self.seed, self.stream = seed, stream
         options = plan.composition.options
-        num_workers = plan.threads if options.shares_tree else 1
+        num_workers = plan.threads if options.shares_tree and not interpreted() else 1
         # A tree that is searched again goes on with fresh random numbers.
         streams = (self.before + (stream + worker << 40) for worker in range(num_workers))
         self.works = [
@@ -395,8 +415,9 @@ class _Driver:
             )
             for number in streams
         ]
-        for work in self.works[1:]:
+        for number, work in enumerate(self.works):
             work.lock = self.works[0].lock
+            work.work["worker"] = 1 + number
         self.pool = ThreadPoolExecutor(num_workers) if num_workers > 1 else None
         tree.head["room"] = num_workers * (tree.game.num_actions + 1)
         if tree.layout.appends:  # blocks double, and a path has many of them
@@ -449,9 +470,14 @@ class _Driver:
         """With priors the root is valued once, outside the budget."""
         tree = self.tree
         if tree.has_priors and tree.edges["first"][0] == NONE and tree.root.to_play != CHANCE:
-            self._simulate(1, self.works[:1])
-            for name in ("simulations", "since_root"):
-                tree.head[name] -= 1
+            counts = {name: tree.head[name].copy() for name in ("simulations", "since_root")}
+            try:
+                while tree.edges["first"][0] == NONE and tree.head["simulations"] == self.before:
+                    if self._simulate(1, self.works[:1]) == SETTLED:
+                        break
+            finally:
+                for name, count in counts.items():
+                    tree.head[name] = count
 
     def _prepare_root(self) -> None:
         """Draw the noise of the root, and make the schedule of sequential halving."""
@@ -461,7 +487,7 @@ class _Driver:
             return
         edges = tree.root.edges
         priors = tree.priors(edges)
-        rng = np.random.default_rng([abs(self.seed), self.before, 1])
+        rng = np.random.default_rng([self.seed % 2**64, self.before, self.stream])
         if options.root_noise is not None and priors is not None and tree.root.to_play != CHANCE:
             noise = options.root_noise.draw(priors, rng)
         if options.is_gumbel:
@@ -513,6 +539,9 @@ class _Driver:
             with np.errstate(over="ignore"):
                 return int(kernel.call(*arrays))
         except Exception as error:
+            if work.lock[0] == work.work["worker"][0]:  # nobody else could go on
+                tree.head["remaining"] = 0
+                work.lock[0] = 0
             what = f"a rule or evaluator raised {type(error).__name__}: {error}"
             raise BrokenGame(_told(self.composition.game, work, tree, what)) from error
 
@@ -541,8 +570,8 @@ class _Driver:
             return most
         overhead = tree.head.nbytes + tree.root_squares.nbytes
         each = tree.edges.dtype.itemsize
-        if tree.layout.shared:
-            each += 2 * TABLE.itemsize + 4
+        if tree.layout.shared:  # the table is at most four times as large as it has nodes
+            each += 4 * TABLE.itemsize + 4
         most = min(most, (self.max_bytes // 2 - overhead) // each)
         least = 1 + len(tree.root_squares)
         if most < least:
@@ -555,8 +584,10 @@ class _Driver:
         tree = self.tree
         tree.resize(most)
         tree.head["may_grow"] = 0
-        if most < 4 * room:
+        # Where one simulation needs more room than pruning gives, pruning again does not help.
+        if most < 4 * room or self.pruned_at == tree.simulations:
             return
+        self.pruned_at = tree.simulations
         kept = tree.copy(0, most, budget=most // 2)
         if int(kept.head["used"][0]) + room <= most:
             tree.edges, tree.table = kept.edges, kept.table
@@ -631,22 +662,40 @@ class _Team:
             None if until is None else (until + len(self.drivers) - 1 - i) // len(self.drivers)
             for i in range(len(self.drivers))
         ]
-        with ThreadPoolExecutor(len(self.drivers)) as pool:
-            try:
-                futures = [
-                    pool.submit(driver.run, share, deadline)
-                    for driver, share in zip(self.drivers, shares, strict=True)
-                ]
-                while wait(futures, timeout=_Driver.PIECE_SECONDS).not_done:
-                    look()
-                statuses = [future.result() for future in futures]
-            except BaseException:
-                for driver in self.drivers:
-                    driver.cancelled = True
-                raise
+        pool = ThreadPoolExecutor(len(self.drivers))
+        futures = [
+            pool.submit(driver.run, share, deadline)
+            for driver, share in zip(self.drivers, shares, strict=True)
+        ]
+        try:
+            while wait(futures, timeout=_Driver.PIECE_SECONDS).not_done:
+                look()
+                if any(_is_decisive(future) for future in futures):
+                    self._cancel(futures)
+        except BaseException:
+            self._cancel(futures)
+            raise
+        finally:
+            pool.shutdown(wait=False)
+        statuses = [future.result() for future in futures]
         if "solved" in statuses:
             return "solved"
         return "seconds" if "seconds" in statuses else ""
+
+    def _cancel(self, futures: list[Future[str]]) -> None:
+        """End all threads, and wait for them whatever the user presses meanwhile."""
+        for driver in self.drivers:
+            driver.cancelled = True
+        while not all(future.done() for future in futures):
+            with contextlib.suppress(KeyboardInterrupt):
+                wait(futures)
+
+
+def _is_decisive(future: Future[str]) -> bool:
+    """Whether a thread found what makes the others needless: an error, or a proof."""
+    if not future.done():
+        return False
+    return future.exception() is not None or future.result() == "solved"
 
 
 def _profile(drivers: list[_Driver], seconds: float) -> dict[str, float] | None:
@@ -728,6 +777,11 @@ def _check_root(game: Game, root: np.record, options: Options, num_simulations: 
         raise ValueError(
             f"gumbel(noise=) needs one number per action, {game.num_actions}; got {len(noise)}"
         )
+    if options.opponents == "paranoid" and game.to_play(root) == CHANCE:
+        raise ValueError(
+            'opponents="paranoid" are against the player to move, and chance is to play here; take '
+            "an outcome first"
+        )
     if options.open_loop and game.to_play(root) == CHANCE:
         raise ValueError(
             "open_loop=True needs a root where a player acts, and chance is to play here; take an "
@@ -746,12 +800,14 @@ def _bytes(amount: int | str | None) -> int | None:
         text = amount.strip().lower()
         unit = next((u for u in sorted(_UNITS, key=len, reverse=True) if text.endswith(u)), "")
         try:
-            amount = int(float(text.removesuffix(unit)) * _UNITS.get(unit, 1))
+            wanted = float(text.removesuffix(unit)) * _UNITS.get(unit, 1)
         except ValueError:
             raise ValueError(f'max_memory is bytes or text as "500MB"; got {amount!r}') from None
-    if amount < 1:
-        raise ValueError(f"max_memory must be positive; got {amount}")
-    return amount
+    else:
+        wanted = float(amount)
+    if not (math.isfinite(wanted) and wanted >= 1):
+        raise ValueError(f"max_memory must be a positive number of bytes; got {amount}")
+    return int(wanted)
 
 
 def _trouble(composition: Composition, work: Workspace, tree: Tree, status: int) -> str:

@@ -201,7 +201,7 @@ class SearchResult:
             table = merged(tables)[: 0 if repeated else None]
             visits, q = self._seen_by(first.to_play, table, place.is_proven)
             if begin is not None and first.edge == 0 and len(seen) == 1:
-                visits = np.where(table["action"] == begin, np.maximum(1, visits), 0)
+                visits = np.where(table["action"] == begin, table["visits"], 0)
             if open_loop:
                 legal = self.game.legal(place.state)
                 visits = np.where(np.isin(table["action"], legal), visits, 0)

@@ -105,7 +105,7 @@ def simulate(
     tree, work = head[0], works[0]
     while True:
         if HAS_THREADS:
-            acquire(lock)
+            acquire(lock, np.int64(work.worker))
         status = begin(tree, edges, work, table, key_bytes, key_words, key_ranges)
         if status != GO:
             if HAS_THREADS:
@@ -152,6 +152,7 @@ def simulate(
             return status
 
 
+NO_WAY = 100  # no edge is there for what is legal, and no room for one
 GO = -1  # the next simulation may begin
 
 
@@ -247,6 +248,8 @@ def descend(
         else:
             edge = select(tree, edges, node, player, state, path, work, schedule, rng, data)
         if edge < 0:
+            if OPEN_LOOP and edge == -NO_WAY:
+                break
             return -edge
         tick(work, SELECTION)
         status = follow(tree, edges, node, edge, player, state, path, work, rng, data)
@@ -487,6 +490,7 @@ def some_edge(tree: Any, edges: np.ndarray, node: int, state: Any, work: Any, da
         for edge in range(first, first + edges[node].num_edges):
             if work.legal_stamp[edges[edge].action] == work.stamp:
                 return np.int64(edge)
+        return -np.int64(NO_WAY)
     return first
 
 
@@ -632,12 +636,10 @@ def open_actions(tree: Any, edges: np.ndarray, node: int, state: Any, work: Any,
         action = np.int64(work.actions[i])
         if action < 0 or action >= NUM_ACTIONS:
             return BAD_ACTION
-        if work.legal_stamp[action] != -work.stamp:
+        if abs(work.legal_stamp[action]) != work.stamp:
             if append_edge(tree, edges, node, action) == NONE:
                 if tree.may_grow:
                     return GROW
-                if edges[node].num_edges == 0:
-                    return BAD_COUNT
                 continue
         work.legal_stamp[action] = work.stamp
     return DONE
@@ -722,7 +724,7 @@ def close(
     status = evaluate_leaf(edges, node, work, states, rng, data)
     tick(work, EVALUATION)
     if HAS_THREADS:
-        acquire(lock)
+        acquire(lock, np.int64(work.worker))
     if HAS_PRIORS and status == DONE and work.count > 0 and edges[node].first == NONE:
         status = place_edges(tree, edges, node, work)
     return status

@@ -83,7 +83,8 @@ def edge_dtype(game: Game, layout: Layout) -> np.dtype:
         ("value_sum", *vector),  # W(s,a); where nodes are shared V(s)
         ("visits", np.int32),  # N(s,a); for edge 0 the visits of the root, N(s)
         ("first", np.int32),  # the first edge of the node this leads to; NONE before it has any
-        ("action", small),
+        # Outcomes may be any numbers; actions are below num_actions.
+        ("action", np.int32 if game.max_outcomes else small),
         ("num_edges", small),  # of the node this leads to, from `first` on
     ]
     if layout.lazy:
@@ -301,6 +302,10 @@ def transplant(
                 move_node(source, node, target, edge)
             if node != NONE:
                 record.node = forward[node]
+                if not owns:  # its node lives elsewhere now
+                    record.first = NONE
+                    record.num_edges = 0
+                    record.node_visits = 0
         if owns and record.first != NONE:
             first, room = np.int64(record.first), room_of(target, edge)
             keeps = edge == 0 or visits_of_node(target, edge) >= least
@@ -460,7 +465,7 @@ class Tree:
         self.root_squares = np.zeros((max(1, num_root_edges), num_values(game)))
         # What is mixed into the root's choice: Gumbel noise, or priors with Dirichlet noise.
         self.root_noise: np.ndarray | None = None
-        self.table = empty_table(4096 if layout.shared else 0)
+        self.table = empty_table(256 if layout.shared else 0)
 
     def forget_range(self, seen: bool = False) -> None:
         """Start with the range of returns that the game states; with none where it is `seen`."""
@@ -550,9 +555,20 @@ class Tree:
         tree.head["root_player"] = state["to_play"]
         if not self.game.is_over(state):
             options = self.game.outcomes if tree.root.to_play < 0 else self.game.legal
-            tree._assume_squares(len(options(state)))
+            rows = len(options(state))
+            # An open loop has the edges of many states in one node.
+            tree._assume_squares(max(rows, self.game.num_actions if self.layout.appends else 0))
+        tree._forget_bare_proof()
         tree.resize(0)
         return tree
+
+    def _forget_bare_proof(self) -> None:
+        """A proof whose edges were given up tells no action: let it be found again."""
+        if self.layout.proofs and self.edges["first"][0] == NONE:
+            if self.layout.proofs == "bounds":
+                self.edges["low"][0], self.edges["high"][0] = -np.inf, np.inf
+            else:
+                self.edges["proof"][0] = 0
 
     def _assume_squares(self, num_root_edges: int) -> None:
         """Nobody has kept the squared returns of the root's edges: take the largest there can be.
