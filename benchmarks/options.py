@@ -87,40 +87,39 @@ def searcher(
 def measure_accuracy() -> dict[str, Any]:
     """How often the action is right on a game full of transpositions, at equal time.
 
-    Tic-tac-toe on random positions with exact values; a search is right if its action keeps them.
+    Nim with exact values; a search is right if its action keeps them.
     """
-    game = games.n_in_a_row(rows=4, cols=4, length=4, num_players=2)
-    rng = np.random.default_rng(1)
-    states = []
-    while len(states) < 40:
-        actions: list[int] = []
+    game, rng = games.nim((4, 5, 6, 7)), np.random.default_rng(1)
+    cases: list[tuple[Any, dict[int, float]]] = []
+    while len(cases) < 30:
         state = game.start()
-        for _ in range(6):
-            legal = game.legal(state)
-            if not legal:
-                break
-            actions.append(int(rng.choice(legal)))
-            state, _ = game.step(state, actions[-1])
-        if game.is_over(state):
-            continue
-        solution = ramify.solve(game, state)
-        values = after_each(game, state, solution)
+        for _ in range(int(rng.integers(0, 3))):
+            state, _ = game.step(state, int(rng.choice(game.legal(state))))
+        values = after_each(game, state)
         if len(set(values.values())) > 1:
-            states.append((state, values))
-    right = {"plain": 0, "transpositions": 0}
-    for name, options in (("plain", PLAIN), ("transpositions", OPTIONS["transpositions"])):
-        ramify.search(game, game.start(), num_simulations=10, **options)
-        for i, (state, values) in enumerate(states):
-            for seed in range(5):
-                result = ramify.search(game, state, seconds=0.002, seed=5 * i + seed, **options)
-                right[name] += values[result.action] == max(values.values())
-    total = 5 * len(states)
-    return {"positions": len(states), "searches": total, "seconds": 0.002} | {
-        name: round(count / total, 3) for name, count in right.items()
-    }
+            cases.append((state, values))
+    found: dict[str, Any] = {"game": game.name, "positions": len(cases), "seeds": 3}
+    for seconds in (0.001, 0.003, 0.01, 0.03):
+        found[f"{seconds} s"] = {
+            name: round(share_right(game, cases, seconds, options), 3)
+            for name, options in (("plain", PLAIN), ("shared", OPTIONS["transpositions"]))
+        }
+    return found
 
 
-def after_each(game: ramify.Game, state: Any, solution: Any) -> dict[int, float]:
+def share_right(
+    game: ramify.Game, cases: list[tuple[Any, dict[int, float]]], seconds: float, options: Any
+) -> float:
+    ramify.search(game, game.start(), num_simulations=10, **options)
+    right = 0
+    for state, values in cases:
+        for seed in range(3):
+            result = ramify.search(game, state, seconds=seconds, seed=seed, **options)
+            right += values[result.action] == max(values.values())
+    return right / (3 * len(cases))
+
+
+def after_each(game: ramify.Game, state: Any) -> dict[int, float]:
     """What each action is worth exactly to the player who takes it."""
     player = game.to_play(state)
     values = {}
