@@ -36,6 +36,7 @@ golden: $(VENV)/dev  ## rewrite the recorded trees and episodes in tests/golden
 
 bench: $(VENV)/dev  ## all speed figures, as JSON
 	$(BIN)/python benchmarks/speed.py
+	$(BIN)/python benchmarks/options.py
 
 clean:  ## forget the virtual environment
 	rm -rf $(VENV)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import math
 import threading
 import time
 
@@ -12,6 +13,8 @@ import pytest
 import ramify
 from ramify import backup, evaluators, games, selection
 from ramify.tree import NONE
+from tests.test_combinations import COMBINATIONS
+from tests.test_mcts import counting_game
 
 
 def favourites(state, values, logits):
@@ -163,6 +166,101 @@ def test_a_shared_tree_grows_while_it_is_searched():
     result = ramify.search(game, game.start(), seconds=0.5, threads=2, parallel="tree")
     assert result.tree.num_edges > 3 * 4096
     assert result.edges["visits"].sum() == result.simulations
+
+
+SHARING = {name: row for name, row in COMBINATIONS.items() if row.shares_tree}
+
+
+@pytest.mark.parametrize("name", SHARING)
+@pytest.mark.parametrize("threads", [2, 3])
+def test_no_visit_is_lost_whatever_else_is_chosen(name, threads):
+    for seed in range(8):
+        result = SHARING[name].search(num_simulations=700 + seed, threads=threads, seed=seed)
+        tree = result.tree
+        assert result.simulations == result.edges["visits"].sum()
+        assert result.simulations == 700 + seed or result.status == "solved"
+        assert not tree.edges["pending"].any()
+        for node in tree.root.walk():
+            if node.edge and node.to_play >= 0 and not tree.proof(node.edge):
+                valued = node.visits - tree.edge_visits(node.edges).sum()
+                assert 1 <= valued <= threads
+
+
+def test_a_search_goes_on_in_the_tree_that_threads_shared():
+    game, options = games.connect_four(), {"threads": 2, "parallel": "tree"}
+    first = ramify.search(game, game.start(), num_simulations=1_000, **options)
+    second = ramify.search(
+        game, game.start(), num_simulations=501, threads=3, parallel="tree", tree=first.tree
+    )
+    assert second.simulations == 501
+    assert second.edges["visits"].sum() == 1_501
+    third = ramify.search(game, game.start(), num_simulations=99, threads=2, tree=second.tree)
+    assert third.options["parallel"] == "tree"
+    assert third.edges["visits"].sum() == 1_600
+
+
+def test_a_shared_tree_keeps_time_limits_and_shows_progress():
+    game, seen = games.connect_four(), []
+    result = ramify.search(
+        game, game.start(), seconds=0.3, threads=2, parallel="tree", progress=seen.append
+    )
+    assert result.status == "seconds"
+    assert result.seconds < 3
+    counts = [progress.simulations for progress in seen]
+    assert counts == sorted(counts)
+    assert counts[-1] == result.simulations == result.edges["visits"].sum()
+
+
+# What is wrong below the root's edges, where both threads are busy: the first two simulations pass.
+
+
+def raising(state, values):
+    total = 0.0
+    for i in range(2_000):
+        total += i
+    values[0] = total / (state.left - 1) if state.left < 3 else 0.0
+
+
+def not_a_number(state, values):
+    for i in range(2_000):
+        values[0] += 1.0 / (1.0 + i)
+    values[0] = math.nan if state.left == 1 else 0.0
+
+
+def nothing(state, values):
+    values[0] = 0.0
+
+
+def raising_step(state, action, reward):
+    reward[0] = 10 // (state.left - 2)
+    state.left -= action + 1
+    state.to_play = ramify.OVER if state.left == 0 else 1 - state.to_play
+
+
+def paying_step(state, action, reward):
+    reward[0] = math.inf if state.left == 2 else 0.0
+    state.left -= action + 1
+    state.to_play = ramify.OVER if state.left == 0 else 1 - state.to_play
+
+
+BROKEN = {
+    "the evaluator raises": ({}, raising, "ZeroDivisionError"),
+    "the evaluator gives no number": ({}, not_a_number, "not a finite number"),
+    "step raises": ({"step": raising_step}, nothing, "ZeroDivisionError"),
+    "step pays no number": ({"step": paying_step}, nothing, "rewards must be finite"),
+}
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_nothing_stays_under_way_in_a_tree_where_something_went_wrong(what):
+    rules, evaluator, message = BROKEN[what]
+    game = counting_game(**rules)
+    options = {"threads": 2, "parallel": "tree", "evaluator": evaluator}
+    tree = ramify.search(game, game.start(), num_simulations=2, **options).tree
+    with pytest.raises(ramify.BrokenGame, match=message):
+        ramify.search(game, game.start(), num_simulations=2_000, tree=tree, **options)
+    assert not tree.edges["pending"][: 1 + tree.num_edges].any()
+    assert tree.edge_visits(tree.root.edges).sum() == tree.simulations == tree.root.visits
 
 
 # --- which of them -------------------------------------------------------------------------------

@@ -10,6 +10,9 @@ import pytest
 import ramify
 from ramify import Searcher, games, selection
 from ramify.tree import NONE
+from tests.random_games import random_game, roots
+from tests.test_combinations import COMBINATIONS, leaning
+from tests.test_combinations import game as game_called
 
 
 def favourites(state, values, logits):
@@ -147,6 +150,127 @@ def test_shared_nodes_survive_a_file_after_advancing(tmp_path):
     assert statistics(loaded.root) == statistics(searcher.tree.root)
 
 
+def assert_same(old, new):
+    """Two nodes and all below them have the same edges with the same statistics."""
+    pairs, seen = [(old, new)], set()
+    while pairs:
+        old, new = pairs.pop()
+        if (old.edge, new.edge) in seen:
+            continue
+        seen.add((old.edge, new.edge))
+        before, after = old.tree, new.tree
+        assert old.visits == new.visits
+        assert len(old.edges) == len(new.edges)
+        for name in before.edges.dtype.names:
+            if name not in PLACES:
+                assert (before.edges[name][old.edges] == after.edges[name][new.edges]).all(), name
+        assert (before.mean_values(old.edges) == after.mean_values(new.edges)).all()
+        proven = before.proven_values(old.edges), after.proven_values(new.edges)
+        assert np.array_equal(*proven, equal_nan=True)
+        legal = after.game.legal(new.state)  # open loops have edges that are not, in this state
+        for edge, kept in zip(old.edges, new.edges, strict=True):
+            if before.edges["visits"][edge] and int(before.edges["action"][edge]) in legal:
+                pairs.append((old.child(edge), new.child(kept)))
+
+
+# Fields that say where something is, or that belong to the node an edge leads to.
+PLACES = ("first", "node", "num_edges", "num_legal", "value_sum", "node_visits", "own_sum", "raw",
+          "low", "high", "proven", "proof")  # fmt: skip
+
+KEPT = {name: (game_called(row.game), row.options) for name, row in COMBINATIONS.items()}
+KEPT["rewards, dice, discount"] = (random_game("three, with dice"), {})
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_edges_are_kept_with_all_they_hold(name):
+    """Those never taken included; and the root is worth what its edge was but for the reward."""
+    game, options = KEPT[name]
+    start = roots(game)[2] if game.name == "random" else game.start()
+    for action in game.legal(start):
+        searcher = Searcher(game, **options)
+        searcher.search(start, num_simulations=400, seed=1)
+        old = searcher.tree
+        edge = next(e for e in old.root.edges if old.edges["action"][e] == action)
+        visits, q = old.edges["visits"][edge], old.mean_values(range(edge, edge + 1))[0]
+        _, reward = game.step(start, action)
+        searcher.advance(action)
+        if searcher.tree is None:  # never taken, or grown against somebody else
+            assert visits == 0 or options.get("opponents") == "paranoid"
+            continue
+        assert_same(old.root.child(edge), searcher.tree.root)
+        value = searcher.tree.mean_values(range(1))[0]
+        assert reward + game.discount * value == pytest.approx(q, abs=1e-12)
+
+
+def test_an_action_never_searched_starts_afresh():
+    searcher = searcher_of("playouts")
+    searcher.search(num_simulations=1)
+    searcher.advance(6)
+    assert searcher.tree is None
+    result = searcher.search(num_simulations=300, seed=4)
+    state = searcher.game.play([6])
+    fresh = ramify.search(searcher.game, state, num_simulations=300, seed=4)
+    assert result.edges["visits"].tolist() == fresh.edges["visits"].tolist()
+
+
+def test_the_state_of_a_searcher_may_be_given_again():
+    searcher = searcher_of("many actions")
+    searcher.search(num_simulations=500)
+    searcher.advance(24)
+    searcher.advance(int(searcher.tree.edges["action"][searcher.tree.root.edges[0]]))
+    kept = searcher.tree.root.visits
+    assert kept > 0
+    # The same position after other actions: its fields that are derived may differ.
+    result = searcher.search(searcher.state, num_simulations=100)
+    assert result.edges["visits"].sum() == 100 + kept - 1
+
+
+def coin_game():
+    """Heads allow the actions 0 to 5, tails the action 7 alone."""
+
+    def legal(state, actions):
+        for i in range(6):
+            actions[i] = i
+        actions[0] = 7 if state.face == 1 else 0
+        return 1 if state.face == 1 else 6
+
+    def chance(state, outcomes, probabilities):
+        for face in range(2):
+            outcomes[face], probabilities[face] = face, 0.5
+        return 2
+
+    def step(state, action, reward):
+        if state.to_play == ramify.CHANCE:
+            state.face, state.to_play = action, state.turn % 2
+            return
+        state.turn += 1
+        state.to_play = ramify.CHANCE
+        if state.turn == 4:
+            reward[0], reward[1] = action / 8, -action / 8
+            state.to_play = ramify.OVER
+
+    fields = [("turn", np.int8), ("face", np.int8), ("to_play", np.int8)]
+    return ramify.Game(
+        fields, legal, step, num_players=2, num_actions=8, chance=chance, max_outcomes=2,
+        zero_sum=True, payoff_range=(-1, 1), name="coins",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("face", [0, 1])
+def test_an_open_loop_offers_only_what_is_legal_after_this_outcome(face):
+    game = coin_game()
+    searcher = Searcher(game, open_loop=True)
+    for _ in range(2):
+        searcher.advance(searcher.search(num_simulations=500).action)
+        searcher.advance(face)
+        result = searcher.search(num_simulations=20)
+        legal = game.legal(searcher.state)
+        assert result.action in legal
+        assert set(np.flatnonzero(result.policy())) <= set(legal)
+        assert set(result.edges["action"].tolist()) <= set(legal)
+        assert result.edges["prior"] == pytest.approx(1 / len(legal))
+
+
 def test_a_searcher_says_what_does_not_fit():
     game = games.tic_tac_toe()
     with pytest.raises(TypeError, match=r"num_simulations is given to Searcher\.search"):
@@ -191,6 +315,60 @@ def test_a_pruned_search_still_finds_the_win():
     assert result.action == 3
 
 
+def test_what_is_left_of_a_pruned_tree_with_shared_nodes_fits_together(tmp_path):
+    game = game_called("many actions")
+    options = {"transpositions": True, "evaluator": leaning, "max_memory": "500kB"}
+    result = ramify.search(game, game.start(), num_simulations=40_000, **options)
+    tree = result.tree
+    assert result.edges["visits"].sum() == 40_000
+    for node in tree.root.walk():
+        assert tree.edge_visits(node.edges).sum() <= node.visits
+    tree.save(tmp_path / "pruned.tree")
+    assert ramify.Tree.load(tmp_path / "pruned.tree").edges.tobytes() == tree.edges.tobytes()
+
+
+def test_the_table_of_shared_nodes_grows_within_the_memory():
+    """Two actions and no state twice: as many nodes as edges, the most a table can have."""
+
+    def legal(state, actions):
+        actions[0], actions[1] = 0, 1
+        return 2
+
+    def step(state, action, reward):
+        state.way = 2 * state.way + action
+        state.turn += 1
+        state.to_play = 1 - state.to_play
+        if state.turn == 40:
+            reward[0] = 1.0 if (state.way * 2654435761) & 64 else -1.0
+            reward[1] = -reward[0]
+            state.to_play = ramify.OVER
+
+    fields = [("way", np.int64), ("turn", np.int8), ("to_play", np.int8)]
+    game = ramify.Game(
+        fields, legal, step, num_players=2, num_actions=2, zero_sum=True, payoff_range=(-1, 1),
+        name="ways",
+    )  # fmt: skip
+    for max_memory in (500_000, 530_000, 600_000):  # tables are full at some of them
+        result = ramify.search(
+            game, game.start(), num_simulations=20_000, transpositions=True, max_memory=max_memory
+        )
+        assert result.edges["visits"].sum() == 20_000
+        assert result.tree.num_bytes <= max_memory
+
+
+@pytest.mark.parametrize("options", [{"transpositions": True}, {"evaluator": favourites}])
+def test_pruning_does_not_change_what_is_clear(options):
+    game = games.connect_four()
+    state = game.play([0, 3, 0, 3, 1, 3])  # whoever does not play 3 has lost
+    free, pruned = (
+        ramify.search(game, state, num_simulations=60_000, max_memory=cap, **options)
+        for cap in (None, "200kB")
+    )
+    assert 10 * pruned.tree.num_bytes <= 10 * 200_000 < free.tree.num_bytes
+    assert pruned.action == free.action == 3
+    assert pruned.value == pytest.approx(free.value, abs=0.1)
+
+
 def test_a_memory_too_small_for_the_root_is_an_error():
     game = games.connect_four()
     with pytest.raises(ValueError, match="the root alone needs"):
@@ -217,8 +395,6 @@ def test_a_search_goes_on_from_a_file_as_from_memory(kind, tmp_path):
 
 
 def test_a_tree_of_a_game_of_ones_own_needs_the_game(tmp_path):
-    from tests.random_games import random_game, roots
-
     game = random_game("two, zero-sum")
     ramify.search(game, roots(game)[0], num_simulations=50).tree.save(tmp_path / "own.tree")
     with pytest.raises(ValueError, match="game="):
@@ -226,3 +402,25 @@ def test_a_tree_of_a_game_of_ones_own_needs_the_game(tmp_path):
     assert ramify.Tree.load(tmp_path / "own.tree", game).simulations == 50
     with pytest.raises(ValueError, match="differs"):
         ramify.Tree.load(tmp_path / "own.tree", games.connect_four())
+
+
+def test_a_damaged_file_and_a_foreign_one_are_refused(tmp_path):
+    game, path = games.tic_tac_toe(), tmp_path / "a.tree"
+    ramify.search(game, game.start(), num_simulations=50).tree.save(path)
+    content = path.read_bytes()
+    path.write_bytes(content[:-100] + b"?" + content[-99:])
+    with pytest.raises(ValueError, match=r"a\.tree was changed or damaged .* save the tree again"):
+        ramify.Tree.load(path)
+    path.write_bytes(content[: len(content) // 2])
+    with pytest.raises(ValueError, match=r"a\.tree is cut off or damaged"):
+        ramify.Tree.load(path)
+    path.write_text("visits: 50")
+    with pytest.raises(ValueError, match="is not a tree of ramify"):
+        ramify.Tree.load(path)
+
+
+def test_a_tree_of_another_size_of_the_game_is_refused(tmp_path):
+    game, path = games.connect_four(), tmp_path / "a.tree"
+    ramify.search(game, game.start(), num_simulations=50).tree.save(path)
+    with pytest.raises(ValueError, match="differs: name is"):
+        ramify.Tree.load(path, games.connect_four(5, 7))
