@@ -508,13 +508,12 @@ class _Driver:
         """Run the kernel for so many simulations or until it needs more room."""
         tree, works = self.tree, works or self.works
         tree.head["remaining"] = num_simulations
-        if len(works) == 1:
-            statuses = [self._call_kernel(works[0])]
-        else:
-            assert self.pool is not None
-            futures = [self.pool.submit(self._call_kernel, work) for work in works]
-            wait(futures)
-            statuses = [future.result() for future in futures]
+        try:
+            statuses = self._call_kernels(works)
+        except BrokenGame:
+            if tree.layout.pending:  # nobody is under way any more
+                tree.edges["pending"][: int(tree.head["used"][0])] = 0
+            raise
         for work, status in zip(works, statuses, strict=True):
             if status not in (DONE, GROW, SETTLED):
                 raise BrokenGame(_trouble(self.composition, work, tree, status))
@@ -525,6 +524,15 @@ class _Driver:
             self._grow((2 if is_full else 1) * len(tree.edges))
             return GROW
         return DONE
+
+    def _call_kernels(self, works: list[Workspace]) -> list[int]:
+        """The kernel's status in each thread, once all have ended."""
+        if len(works) == 1:
+            return [self._call_kernel(works[0])]
+        assert self.pool is not None
+        futures = [self.pool.submit(self._call_kernel, work) for work in works]
+        wait(futures)
+        return [future.result() for future in futures]
 
     def _call_kernel(self, work: Workspace) -> int:
         kernel, tree = self.composition.kernel, self.tree
