@@ -184,6 +184,7 @@ def _conflicts(game: Game, options: Options) -> list[str]:
     selection, root, evaluator = options.selection, options.root_selection, options.evaluator
     amaf = selection.amaf is not None or root.amaf is not None
     chooses = selection.choose is not None or root.choose is not None
+    learner = root if selection.amaf is None else selection
     whole = root.name if root.choose is not None else selection.name
     has_chance = game.rules.chance is not None
     widens_outcomes = isinstance(options.chance, Widening)
@@ -206,7 +207,7 @@ def _conflicts(game: Game, options: Options) -> list[str]:
         ),
         (
             amaf and not evaluator.plays_out,
-            f"{selection.name} learns from what playouts play, and the evaluator "
+            f"{learner.name} learns from what playouts play, and the evaluator "
             f"{evaluator.name} plays nothing: use evaluators.playout(), or another rule",
         ),
         (

@@ -143,7 +143,8 @@ def search(
     if max_bytes is not None:
         max_bytes //= plan.num_trees
     held = max((t.simulations for t in given), default=0)
-    if seconds is None and held + (num_simulations or 0) > MOST_SIMULATIONS:
+    is_counted = seconds is None and not watch.stops
+    if is_counted and held + (num_simulations or 0) > MOST_SIMULATIONS:
         raise ValueError(
             f"a tree counts to {MOST_SIMULATIONS:,} simulations; got num_simulations="
             f"{num_simulations:,}" + (f" on top of {held:,}" if held else "")
