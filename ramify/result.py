@@ -239,7 +239,12 @@ class SearchResult:
 
     @cached_property
     def _root(self) -> np.ndarray:
-        return merged([edge_table(tree.root) for tree in self.trees])
+        table = merged([edge_table(tree.root) for tree in self.trees])
+        if self.options.get("open_loop") and self._player >= 0:
+            # The node has the edges of many states; here count those of this one.
+            table = table[np.isin(table["action"], self.game.legal(self.state))]
+            table["prior"] = 1.0 / max(1, len(table))
+        return table
 
     @cached_property
     def _q(self) -> np.ndarray:
