@@ -184,6 +184,36 @@ def read_rule(
         raise RamifyError(f"{option} {text}: {error}") from error
 
 
+# Options of a search that have rules for values: the module with the functions that make them,
+# what those functions return (or the one function of that name), and words that will do as well.
+RULES: dict[str, tuple[str, str, tuple[str, ...]]] = {
+    "selection": ("selection", "Rule", ()),
+    "root_selection": ("selection", "Rule", ()),
+    "root_noise": ("selection", "Noise", ()),
+    "backup": ("backup", "Backup", ()),
+    "widening": ("selection", "widening", ()),
+    "chance": ("selection", "outcome_widening", ("sample", "proportional")),
+    "stop": ("stopping", "Stop", ()),
+    "choice": ("choice", "Choice", ("robust", "max", "robust_max", "gumbel")),
+}
+
+
+def rule_functions(name: str) -> dict[str, Callable[..., Any]]:
+    """The functions that make values of an option in `RULES`, by name."""
+    module_name, kind, _ = RULES[name]
+    module = importlib.import_module(f"ramify.{module_name}")
+    return {kind: getattr(module, kind)} if kind.islower() else makers(module, kind)
+
+
+def read_option(name: str, text: str) -> Any:
+    """The value of an option in `RULES`, as `search` takes it.
+
+    >>> read_option("widening", "widening(k=3)").k
+    3
+    """
+    return read_rule(text, f"--{name.replace('_', '-')}", rule_functions(name), RULES[name][2])
+
+
 # --- games ---------------------------------------------------------------------------------------
 
 _FILE = re.compile(r"(?P<path>.+?\.py)(?::(?P<call>.*))?", re.DOTALL)

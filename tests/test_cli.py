@@ -283,7 +283,7 @@ def test_an_episode_that_is_over_is_not_searched(run, file):
 
 
 def test_a_search_without_a_budget_takes_the_default_time(run, file, monkeypatch):
-    monkeypatch.setattr(cli, "DEFAULT_SECONDS", 0.05)
+    monkeypatch.setattr(cli.app, "DEFAULT_SECONDS", 0.05)
     output = json.loads(run("search", f"{file}:race", "--json"))
     assert output["status"] == "seconds"
     assert 0.03 < output["seconds"] < 1.0
@@ -391,7 +391,7 @@ def test_words_numbers_and_switches_reach_the_search(options):
 
 
 def test_every_choice_there_is_can_be_named():
-    words = {*cli._RULES["choice"][2], *specs.makers(choice, "Choice")}
+    words = {*specs.RULES["choice"][2], *specs.makers(choice, "Choice")}
     for word in words - {"as_choice", "gumbel"}:
         assert choice.as_choice(word).name == word
     with pytest.raises(ValueError, match="choice is one of") as caught:

@@ -1,0 +1,201 @@
+"""The command `play`: an episode in the terminal."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import math
+import random
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import ramify
+from ramify import specs
+from ramify.cli import app as shared
+from ramify.cli.app import (
+    NO_BUDGET,
+    NO_METHOD,
+    Budget,
+    Method,
+    app,
+    checked_budget,
+    count,
+    search_options,
+    search_shown,
+)
+from ramify.errors import IllegalAction, RamifyError
+from ramify.game import CHANCE, Game
+
+HINT, UNDO, QUIT = "hint", "undo", "quit"
+
+
+@app.command
+def play(
+    game: str,
+    /,
+    *,
+    player: int | None = 0,
+    budget: Budget = NO_BUDGET,
+    method: Method = NO_METHOD,
+    seed: int | None = None,
+) -> None:
+    """An episode in the terminal: you against the search.
+
+    Args:
+        game: built-in name, name:arguments, or file.py:name.
+        player: the seat you take, from 0 on; none to watch the search play all of them.
+        seed: decides chance outcomes and the search; another one each time by default.
+    """
+    chosen, options = specs.read_game(game), search_options(method)
+    budget = checked_budget(budget, Budget(seconds=shared.DEFAULT_SECONDS))
+    if player is not None and not 0 <= player < chosen.num_players:
+        raise RamifyError(
+            f"--player must be 0 to {chosen.num_players - 1}, or none to watch; got {player}"
+        )
+    if seed is None:
+        seed = random.randrange(1_000_000)
+    _greet(chosen, player, budget, seed)
+    try:
+        _play_episode(chosen, player, budget, seed, options)
+    except (KeyboardInterrupt, EOFError):
+        print("\nGood-bye.")
+
+
+@dataclass(frozen=True)
+class _Ply:
+    """One action of an episode."""
+
+    state: np.record  # in which it was taken
+    reward: np.ndarray  # [num_players], what it paid
+
+
+def _play_episode(
+    game: Game, person: int | None, budget: Budget, seed: int, options: dict[str, Any]
+) -> None:
+    """Play to the end; EOFError or KeyboardInterrupt where the person leaves."""
+    state, plies = game.start(), list[_Ply]()
+    while not game.is_over(state) and len(plies) < (game.max_plies or math.inf):
+        to_play, ply = game.to_play(state), len(plies)
+        search_here = functools.partial(
+            search_shown, game, state, budget, seed=seed + ply, options=options
+        )
+        if to_play == CHANCE:
+            action = _draw_outcome(game, state, seed, ply)
+        elif to_play == person:
+            answer = _ask_action(game, state, search_here)
+            if answer is None:
+                state = _take_back(game, state, plies, person)
+                continue
+            action = answer
+        else:
+            action = _agent_action(game, state, search_here, watched=person is None)
+        after, reward = game.step(state, action)
+        plies.append(_Ply(state, reward))
+        state = after
+    _announce_end(game, person, state, plies)
+
+
+def _greet(game: Game, person: int | None, budget: Budget, seed: int) -> None:
+    limits = [] if budget.simulations is None else [f"{budget.simulations:,} simulations"]
+    limits += [] if budget.seconds is None else [f"{budget.seconds:g} s"]
+    print(f"{game.name}, {' or '.join(limits)} an action, seed {seed}")
+    if person is None:
+        print("The search plays for everyone.")
+    else:
+        print(f"You are player {person}. Type an action, {HINT}, {UNDO} or {QUIT}.")
+
+
+def _draw_outcome(game: Game, state: np.record, seed: int, ply: int) -> int:
+    """A chance outcome; always the same at a ply, so that `undo` does not roll again."""
+    outcomes, probabilities = zip(*game.outcomes(state), strict=True)
+    outcome: int = random.Random(f"{seed} {ply}").choices(outcomes, probabilities)[0]
+    print(f"chance: {game.show_action(state, outcome)}")
+    return outcome
+
+
+def _ask_action(
+    game: Game, state: np.record, search_here: Callable[[], ramify.SearchResult]
+) -> int | None:
+    """What the person plays; None where they want to take back; EOFError where they quit."""
+    print(f"\n{game.show(state)}\n")
+    legal = game.legal(state)
+    listed = " ".join(game.show_action(state, action) for action in legal)
+    choices = f" ({listed})" if len(listed) <= 60 else ""
+    while True:
+        text = _ask(f"player {game.to_play(state)}, your action{choices}: ")
+        if text == QUIT:
+            raise EOFError
+        if text == UNDO:
+            return None
+        if text == HINT:
+            print(f"\n{_uninterrupted(search_here())}\n")
+        elif text:
+            try:
+                return game.read_action(state, text)
+            except IllegalAction as error:
+                print(f"{error}; or {HINT}, {UNDO}, {QUIT}")
+
+
+def _ask(prompt: str) -> str:
+    """A line from the person; EOFError where there is no more."""
+    if sys.stdin.isatty():
+        # Loaded, it lets `input` edit lines.
+        with contextlib.suppress(ImportError):
+            import readline  # noqa: F401
+        return input(prompt).strip()
+    text = input(prompt).strip()
+    print(text)  # so that the output reads like a session
+    return text
+
+
+def _take_back(game: Game, state: np.record, plies: list[_Ply], person: int) -> np.record:
+    """The state of the person's previous decision; `plies` loses what came after it."""
+    for ply in reversed(range(len(plies))):
+        earlier = plies[ply].state
+        if game.to_play(earlier) == person:
+            del plies[ply:]
+            return earlier
+    print("There is nothing to undo.")
+    return state
+
+
+def _agent_action(
+    game: Game, state: np.record, search_here: Callable[[], ramify.SearchResult], watched: bool
+) -> int:
+    """What the search plays."""
+    if watched:
+        print(f"\n{game.show(state)}\n")
+    result = _uninterrupted(search_here())
+    player = game.to_play(state)
+    assert result.action is not None, "a player is to play"
+    print(
+        f"player {player} plays {game.show_action(state, result.action)}   "
+        f"(expects {result.value[player]:+.3f} after {result.simulations:,} simulations)"
+    )
+    return result.action
+
+
+def _uninterrupted(result: ramify.SearchResult) -> ramify.SearchResult:
+    """The result; Ctrl-C during a search leaves the episode instead of hurrying it."""
+    if result.status == "interrupted":
+        raise KeyboardInterrupt
+    return result
+
+
+def _announce_end(game: Game, person: int | None, state: np.record, plies: list[_Ply]) -> None:
+    """Print the last state and what everyone got."""
+    returns = np.zeros(game.num_players)
+    for ply, record in enumerate(plies):
+        returns += game.discount**ply * record.reward
+    ended = "over" if game.is_over(state) else "cut"
+    shares = [
+        f"player {player}{' (you)' if player == person else ''} {amount:+g}"
+        for player, amount in enumerate(returns)
+    ]
+    print(f"\n{game.show(state)}\n")
+    print(f"The episode is {ended} after {count(len(plies), 'ply', 'plies')}.")
+    print(f"Returns: {', '.join(shares)}")
