@@ -8,5 +8,5 @@ from sybil.parsers.rest import DocTestParser
 
 pytest_collect_file = (
     Sybil(parsers=[PythonCodeBlockParser()], patterns=["README.md", "docs/*.md", "docs/*/*.md"])
-    + Sybil(parsers=[DocTestParser()], patterns=["ramify/*.py"])
+    + Sybil(parsers=[DocTestParser()], patterns=["ramify/*.py", "ramify/*/*.py"])
 ).pytest()

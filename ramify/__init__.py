@@ -18,8 +18,9 @@ from ramify.game import (
 )  # fmt: skip
 
 if TYPE_CHECKING:
-    from ramify import backup, choice, evaluators, games, selection, stopping
+    from ramify import arena, backup, choice, evaluators, games, selection, stopping
     from ramify._compile import CacheEntry, cache_entries, cache_folder, clear_cache
+    from ramify.arena.advice import advise
     from ramify.bits import lowest_bit, nth_bit, popcount
     from ramify.comparison import Comparison, compare
     from ramify.contract import Finding, Report
@@ -53,6 +54,8 @@ __all__ = [
     "Solution",
     "Tree",
     "Variation",
+    "advise",
+    "arena",
     "backup",
     "board_symmetries",
     "cache_entries",
@@ -85,9 +88,9 @@ _LATER = {
     "CacheEntry": "_compile", "cache_entries": "_compile", "cache_folder": "_compile",
     "clear_cache": "_compile", "check": "doctor", "Report": "contract", "Finding": "contract",
     "solve": "solver", "Solution": "solver", "rule_speed": "rulespeed", "RuleSpeed": "rulespeed",
-    "popcount": "bits", "lowest_bit": "bits", "nth_bit": "bits",
+    "popcount": "bits", "lowest_bit": "bits", "nth_bit": "bits", "advise": "arena.advice",
 }  # fmt: skip
-_MODULES = ("backup", "choice", "evaluators", "games", "selection", "stopping")
+_MODULES = ("arena", "backup", "choice", "evaluators", "games", "selection", "stopping")
 
 
 def __getattr__(name: str) -> Any:

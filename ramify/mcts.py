@@ -39,6 +39,7 @@ from ramify.evaluators import (
 )  # fmt: skip
 from ramify.game import CHANCE, ENDLESS, Game, State, StateViews, make_rng
 from ramify.gumbel import gumbel_noise, halving_schedule
+from ramify.history import Samples
 from ramify.result import SearchResult
 from ramify.selection import Noise, Rule, Widening
 from ramify.stopping import AnyStops
@@ -166,6 +167,8 @@ def search(
             compile_seconds=loaded - began,
             cached=plan.composition.kernel.cached,
             profile=_profile(drivers, time.perf_counter() - loaded),
+            began=loaded,
+            samples=tuple(driver.samples for driver in drivers),
         )
 
     deadline = math.inf if seconds is None else loaded + seconds
@@ -393,6 +396,7 @@ class _Driver:
     """Lets one tree be searched, in pieces of a few hundredths of a second."""
 
     PIECE_SECONDS = 0.02
+    FIRST_PIECES = 2048  # simulations after which a piece is at most as long as all before it
 
     def __init__(
         self, plan: _Plan, tree: Tree, seed: int, stream: int, max_bytes: int | None,
@@ -405,6 +409,7 @@ class _Driver:
         self.cancelled = False
         self.pruned_at = -1
         self.piece, self.rate = 1, 0.0
+        self.samples = Samples()
         self.seed, self.stream = seed, stream
         options = plan.composition.options
         num_workers = plan.threads if options.shares_tree and not interpreted() else 1
@@ -454,9 +459,12 @@ class _Driver:
             before = self.simulations
             if self._simulate(piece) == SETTLED:
                 return "solved"
-            spent = max(1e-6, time.perf_counter() - now)
-            self.rate = (self.simulations - before) / spent
-            self.piece = max(1, min(8 * self.piece, int(self.rate * self.PIECE_SECONDS)))
+            clock, done = time.perf_counter(), self.simulations
+            self.rate = (done - before) / max(1e-6, clock - now)
+            # Short searches, too, shall be seen at several moments: pieces grow no faster than so.
+            longest = min(8 * self.piece, max(self.FIRST_PIECES, done))
+            self.piece = max(1, min(longest, int(self.rate * self.PIECE_SECONDS)))
+            self.samples.note(self.tree, done, clock)
             if look is not None:
                 look()
         return ""

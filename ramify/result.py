@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import math
+import os
 import platform
 from dataclasses import dataclass
 from functools import cached_property
@@ -26,6 +27,7 @@ from ramify.choice import (
     temperature_policy,
 )
 from ramify.game import CHANCE, Game, make_rng
+from ramify.history import Samples, added_up, history_dtype
 from ramify.tree import NONE, Tree
 from ramify.variation import (
     Place,
@@ -59,6 +61,8 @@ class SearchResult:
     compile_seconds: float = 0.0  # spent before the first simulation
     cached: bool = False  # whether the machine code was there already
     profile: dict[str, float] | None = None  # seconds by part of a simulation, where measured
+    began: float = 0.0  # when the first simulation did, by time.perf_counter
+    samples: tuple[Samples, ...] = ()  # of each tree's root while the search went on
 
     @property
     def tree(self) -> Tree:
@@ -134,6 +138,25 @@ class SearchResult:
         for name in copied:
             table[name] = root[name]
         table["lcb"], table["ucb"] = self.bounds()
+        return table
+
+    @cached_property
+    def history(self) -> np.ndarray:
+        """What was known while the search went on: simulations, seconds, visits, q.
+
+        A structured array of at most 65 moments, the end last. `visits` and `q` have a row for
+        each of `edges`, in the same order; `q` is a vector over the players.
+        """
+        root = self._root
+        end = (self.simulations, self.seconds, root["visits"], root["q"])
+        moments = [
+            (simulations, clock - self.began, visits, q)
+            for simulations, clock, visits, q in added_up(self.samples, self.trees, root["action"])
+            if simulations < self.simulations
+        ]
+        table = np.zeros(len(moments) + 1, history_dtype(len(root), self.game.num_players))
+        for row, moment in zip(table, [*moments, end], strict=True):
+            row["simulations"], row["seconds"], row["visits"], row["q"] = moment
         return table
 
     def bounds(self, z: float = Z) -> tuple[np.ndarray, np.ndarray]:
@@ -348,6 +371,26 @@ class SearchResult:
             "profile": self.profile,
             "manifest": self.manifest(),
         }
+
+    def save(self, path: str | os.PathLike[str], *, complete: Any = "auto") -> None:
+        """Write it to a file: a page for people (.html), or `to_json` (.json).
+
+        The page has the board, a table of the actions, charts of the search, variations, and the
+        tree to walk through. It is one file and needs no network.
+
+        Args:
+            complete: how variations go on where the tree stops, as in `principal_variation`.
+                "auto": by a playout in games of at most 1,000 actions, else not at all.
+        """
+        from ramify import page
+
+        page.save(self, path, complete)
+
+    def _repr_html_(self) -> str:
+        """Board and table for a notebook."""
+        from ramify import page
+
+        return page.fragment(self)
 
     @property
     def _num_edges(self) -> int:

@@ -90,7 +90,7 @@ def _value(node: ast.expr, functions: Mapping[str, Callable[..., Any]]) -> Any:
     if isinstance(node, ast.Name) and node.id == "inf":
         return math.inf
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and functions:
-        function = _known(node.func.id, functions, ())
+        function = known(node.func.id, functions, ())
         return make(node.func.id, function, _values(node, functions))
     return ast.literal_eval(node)
 
@@ -125,18 +125,18 @@ def needs_nothing(function: Callable[..., Any]) -> bool:
     )
 
 
-def _known(name: str, functions: Mapping[str, Callable[..., Any]], words: Iterable[str]) -> Any:
+def known(name: str, functions: Mapping[str, Callable[..., Any]], words: Iterable[str]) -> Any:
     """The function of this name; an error that lists what there is."""
     if name in functions:
         return functions[name]
     calls = [signature(each, function) for each, function in functions.items()]
     raise RamifyError(
-        f"unknown {name!r}; {_meant(name, [*words, *functions])}"
+        f"unknown {name!r}; {meant(name, [*words, *functions])}"
         f"possible: {', '.join([*words, *calls])}"
     )
 
 
-def _meant(name: str, known: Iterable[str]) -> str:
+def meant(name: str, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(name, known, n=2)
     return f"did you mean {' or '.join(close)}? " if close else ""
 
@@ -178,7 +178,7 @@ def read_rule(
         name, arguments = split_call(text)
         if name in words and name == text.strip():
             return name
-        function = _known(name, functions, words)
+        function = known(name, functions, words)
         return make(name, function, read_arguments(arguments, functions))
     except RamifyError as error:
         raise RamifyError(f"{option} {text}: {error}") from error
@@ -224,7 +224,7 @@ def read_game(text: str) -> Game:
     match = _FILE.fullmatch(text)
     if match is None:
         return read_built_in(text)
-    module = _load(Path(match["path"]))
+    module = load_file(Path(match["path"]))
     name, arguments = split_call(match["call"] or "")
     name = name or _only_game(match["path"], module)
     if not hasattr(module, name):
@@ -242,7 +242,7 @@ def read_built_in(text: str) -> Game:
     known = built_in()
     if name not in known:
         raise RamifyError(
-            f"unknown game {name!r}; {_meant(name, known)}Built in: {', '.join(known)}. "
+            f"unknown game {name!r}; {meant(name, known)}Built in: {', '.join(known)}. "
             "A game of your own is given as file.py:name"
         )
     return _made(text, name, known[name], arguments)
@@ -277,7 +277,7 @@ def _made(text: str, name: str, found: Any, arguments: str) -> Game:
     return made
 
 
-def _load(path: Path) -> types.ModuleType:
+def load_file(path: Path) -> types.ModuleType:
     """A user's file as a module, by a name that other processes find it by where it has one."""
     if not path.is_file():
         raise RamifyError(f"there is no file {path}")

@@ -613,24 +613,23 @@ class Tree:
 
     def mean_values(self, edges: range) -> np.ndarray:
         """Q of these edges per player; 0 where an edge was never taken."""
-        records = self.edges[edges.start : edges.stop]
-        visits = np.maximum(1, records["visits"])[:, None]
-        if self.layout.shared and edges != range(1):
-            values = self._shared_values(records, visits)
-        else:
-            if self.layout.shared:  # the root
-                visits = np.ones((1, 1))
-            values = self._vectors(records["value_sum"] / visits)
-        return values + 0.0
+        records = nodes = self.edges[edges.start : edges.stop]
+        if self.layout.shared:
+            if edges == range(1):  # the root
+                return self._vectors(records["value_sum"]) + 0.0
+            nodes = self.edges[np.maximum(0, records["node"])]
+        return self.means(records, nodes)
 
-    def _shared_values(self, records: np.ndarray, visits: np.ndarray) -> np.ndarray:
+    def means(self, records: np.ndarray, nodes: np.ndarray) -> np.ndarray:
+        """Q per player from the records of edges and, where nodes are shared, those of nodes."""
+        visits = np.maximum(1, records["visits"])[:, None]
+        if not self.layout.shared:
+            return self._vectors(records["value_sum"] / visits) + 0.0
         game = self.game
-        nodes = self.edges[np.maximum(0, records["node"])]
-        after = self._vectors(nodes["value_sum"])
         share = records["cycles"][:, None] / visits
-        after = (1 - share) * after + share * game.repetition_value
+        after = (1 - share) * self._vectors(nodes["value_sum"]) + share * game.repetition_value
         values = self._vectors(records["reward"]) + game.discount * after
-        return np.where(records["visits"][:, None] > 0, values, 0.0)
+        return np.where(records["visits"][:, None] > 0, values, 0.0) + 0.0
 
     def _vectors(self, kept: np.ndarray) -> np.ndarray:
         """Vectors over the players from the components that are kept."""
@@ -645,11 +644,15 @@ class Tree:
     def proven_values(self, edges: range) -> np.ndarray:
         """What these edges are proven to be worth per player; NaN where that is open."""
         records = self.edges[edges.start : edges.stop]
+        if self.layout.proofs and self.layout.shared and edges != range(1):
+            records = np.where(records["node"] == NONE, records, self.edges[records["node"]])
+        return self.proofs(records)
+
+    def proofs(self, records: np.ndarray) -> np.ndarray:
+        """What the nodes of these records are proven to be worth per player; NaN where open."""
         unknown = np.full((len(records), self.game.num_players), np.nan)
         if not self.layout.proofs:
             return unknown
-        if self.layout.shared and edges != range(1):
-            records = np.where(records["node"] == NONE, records, self.edges[records["node"]])
         if self.layout.proofs == "bounds":
             exact, kept = records["low"] == records["high"], records["low"][:, None]
         else:

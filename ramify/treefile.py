@@ -70,7 +70,7 @@ def write(path: Name, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> 
             f"the header of a tree file has at most {LARGEST_HEADER:,} bytes; got {len(text):,}. "
             "Store what is large as an array"
         )
-    with _replacing(Path(os.path.realpath(path))) as file:
+    with replacing(Path(os.path.realpath(path))) as file:
         digest = hashlib.sha256()
         prefix = _PREFIX.pack(MAGIC, VERSION, len(text))
         for part in (memoryview(prefix + text), *map(_bytes, arrays.values())):
@@ -82,7 +82,7 @@ def write(path: Name, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> 
 
 
 @contextlib.contextmanager
-def _replacing(path: Path) -> Iterator[BinaryIO]:
+def replacing(path: Path) -> Iterator[BinaryIO]:
     """A file under another name in the same folder, which takes the place of `path` at the end."""
     temporary = path.with_name(f".ramify-{secrets.token_hex(8)}")
     try:

@@ -442,6 +442,8 @@ def test_a_wrong_rule_is_explained_in_one_line(refused, command, tokens, message
         ("--choice gumbel", 'choice="gumbel" is what a Gumbel root decides'),
         ("--tree a.tree --actions 4", "leave --actions away"),
         ("--save-tree missing/a.tree", "there is no folder missing"),
+        ("--save-page missing/a.html", "there is no folder missing"),
+        ("--save-page a.txt", "ends in .html"),
         ("--save-tree .", "is a folder; give the name of a file"),
         ("--save-tree a.tree --threads 2", "add --parallel tree"),
         ("--tree missing.tree", "missing.tree: No such file"),
@@ -488,6 +490,12 @@ def test_a_tree_is_saved_and_gone_on_from(run, tmp_path):
     visits = [edge["visits"] for edge in json.loads(output)["edges"]]
     assert visits == both.edges["visits"].tolist()
     assert ramify.Tree.load(path).simulations == 600
+
+
+def test_a_page_is_saved(run, tmp_path):
+    path = tmp_path / "a.html"
+    run("search", "tic_tac_toe", "--simulations", "300", "--threads", "2", "--save-page", str(path))
+    assert "A search of tic_tac_toe" in path.read_text("utf-8")
 
 
 def test_a_tree_of_a_user_s_game_needs_the_game(run, refused, file, tmp_path):

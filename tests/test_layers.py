@@ -31,18 +31,27 @@ LAYERS = {
     "compose": KERNELS | {"_machine", "simulation"},
     "choice": {"game", "result"},  # the result for annotations alone
     "variation": LOWEST | {"tree", "choice", "evaluators"},
-    "result": LOWEST | {"tree", "choice", "gumbel", "variation"},
+    "history": {"tree"},
+    # The page inside `save` and `_repr_html_` alone.
+    "result": LOWEST | {"tree", "choice", "gumbel", "history", "page", "variation"},
     "stopping": {"choice", "result"},
-    "mcts": KERNELS | {"_machine", "choice", "compose", "result", "stopping", "treefile"},
+    "mcts": KERNELS
+    | {"_machine", "choice", "compose", "history", "result", "stopping", "treefile"},
     "comparison": {"errors", "choice", "result", "tree", "treefile"},
     "solver": {"errors", "game", "_compile", "backup", "evaluators"},
     "contract": {"errors", "game"},
     "walk": {"errors", "game", "contract"},
     "doctor": {"errors", "game", "_compile", "evaluators", "contract", "mcts", "solver", "walk"},
     "rulespeed": {"errors", "game", "_compile", "evaluators"},
+    "board": {"game"},
+    "outline": {"result", "tree"},
+    "page": {"board", "game", "outline", "result", "tree", "treefile", "variation"},
     "bits": set(),
+    "chart": set(),
     "games": {"game", "bits"},
-    "cli": {"comparison", "errors", "game", "games", "specs"},
+    "arena": {"arena", "errors", "evaluators", "game", "mcts", "specs", "treefile"}
+    | {"chart", "result", "solver"},
+    "cli": {"arena", "comparison", "errors", "game", "games", "specs"},
     "__main__": {"cli"},
 }
 PACKAGES = {"cli"}  # whose modules may import each other; games may not

@@ -346,11 +346,11 @@ def test_a_write_that_is_interrupted_leaves_the_old_file(small, monkeypatch, whe
 
 SPECS = [
     "breakthrough(rows=5, cols=6)",
-    "connect_four(rows=5, cols=7)",
+    "connect_four(rows=5, cols=7, playouts='wise')",
     "dots_and_boxes(rows=2, cols=3, pays='boxes')",
     "dots_and_boxes(rows=2, cols=3, pays='win')",
-    "go(size=5, komi=6.5)",
-    "go(size=5, komi=0)",
+    "go(size=5, komi=6.5, playouts='wise')",
+    "go(size=5, komi=0, playouts='uniform')",
     "hex(size=7)",
     "n_in_a_row(rows=4, cols=5, length=3, num_players=3)",
     "nim(heaps=(2, 3), misere=True)",

@@ -16,10 +16,10 @@ from collections.abc import Iterator, Sequence
 from cyclopts import CycloptsError
 
 from ramify import specs
-from ramify.cli import app, playing, rules, searching  # they add their commands
+from ramify.cli import app, evidence, playing, rules, searching, studies  # they add their commands
 from ramify.errors import RamifyError
 
-__all__ = ["app", "main", "playing", "rules", "searching"]
+__all__ = ["app", "evidence", "main", "playing", "rules", "searching", "studies"]
 
 
 def main(tokens: Sequence[str] | None = None) -> int:

@@ -186,6 +186,27 @@ def _most_visited(tree: ramify.Tree) -> str:
     return tree.game.show_action(root.state, int(tree.edges["action"][root.edges[best]]))
 
 
+@contextlib.contextmanager
+def counting_bar(task_name: str) -> Iterator[Callable[[int, int, str], None] | None]:
+    """What shows how many of how many are done, and a text; None where nobody is watching."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = BarColumn(), TimeRemainingColumn(), TextColumn("{task.description}", markup=False)
+    bar = Bar(*columns, console=Console(stderr=True), transient=True)
+    task = bar.add_task(f"{task_name}: compiling", total=None)
+
+    def show(done: int, total: int, text: str) -> None:
+        bar.update(task, total=total, completed=done, description=text)
+
+    with bar:
+        yield show
+
+
 # --- files ---------------------------------------------------------------------------------------
 
 

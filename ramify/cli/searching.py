@@ -43,6 +43,7 @@ def search(
     seed: int = 0,
     tree: Path | None = None,
     save_tree: Path | None = None,
+    save_page: Path | None = None,
     json: Flag = False,
 ) -> None:
     """What to do at the start of a game, or after some actions. Ctrl-C ends the search early.
@@ -53,18 +54,26 @@ def search(
         seed: the same seed and number of simulations give the same result.
         tree: go on from the tree in this file; a built-in game need not be named then.
         save_tree: write the tree to this file.
+        save_page: write a page to look at to this file, as search.html.
         json: print JSON instead of a table.
     """
     options = search_options(method)
     budget = checked_budget(budget, Budget(seconds=shared.DEFAULT_SECONDS))
     if save_tree is not None:
-        _check_can_save(save_tree, method)
+        _check_can_save("--save-tree", save_tree)
+        _check_is_one(method)
+    if save_page is not None:
+        _check_can_save("--save-page", save_page)
+        _check_is_page(save_page)
     chosen, state, earlier = _root(game, actions or [], tree)
     result = search_shown(chosen, state, budget, seed=seed, options=options | {"tree": earlier})
     print(json_format.dumps(result.to_json(), indent=2) if json else result)
     if save_tree is not None:
         with told(save_tree):
             result.tree.save(save_tree)
+    if save_page is not None:
+        with told(save_page):
+            result.save(save_page)
 
 
 @app.command
@@ -100,13 +109,21 @@ def _root(
     return chosen, specs.play_actions(chosen, actions), None
 
 
-def _check_can_save(path: Path, method: Method) -> None:
-    """Say before a long search that its tree could not be saved after it."""
+def _check_can_save(option: str, path: Path) -> None:
+    """Say before a long search that what it finds could not be saved after it."""
     if path.is_dir():
-        raise RamifyError(f"--save-tree {path}: that is a folder; give the name of a file")
+        raise RamifyError(f"{option} {path}: that is a folder; give the name of a file")
     if not path.parent.is_dir():
-        raise RamifyError(f"--save-tree {path}: there is no folder {path.parent}")
+        raise RamifyError(f"{option} {path}: there is no folder {path.parent}")
+
+
+def _check_is_one(method: Method) -> None:
     if (method.threads or 1) > 1 and method.parallel != "tree":
         raise RamifyError(
             "--save-tree writes one tree, and threads grow one each; add --parallel tree"
         )
+
+
+def _check_is_page(path: Path) -> None:
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise RamifyError(f"--save-page {path}: a page has a name that ends in .html")

@@ -1,0 +1,287 @@
+"""Ablations: who meets whom, what is known of the truth, and what is stored."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import xml.etree.ElementTree as xml
+
+import numpy as np
+import pytest
+
+from ramify import RamifyError, cli
+from ramify.arena import ablate, match, read_games
+from ramify.arena.ratings import rate
+
+THREE = "n_in_a_row(rows=3, cols=3, length=3, num_players=3)"
+BUDGETS = {"simulations": "10,1000"}
+
+
+@pytest.fixture(scope="module")
+def chain(tmp_path_factory):
+    """Three budgets of tic-tac-toe, each against the next."""
+    folder = tmp_path_factory.mktemp("chain")
+    found = ablate(
+        "tic_tac_toe", {"simulations": [10, 50, 200]}, num_games=20, pairing="neighbours",
+        openings=1, folder=folder,
+    )  # fmt: skip
+    return found, folder
+
+
+def told(ablation):
+    """All of an ablation but how long it took."""
+    content = ablation.to_json()
+    for row in content["rows"]:
+        del row["seconds_per_action"]
+    return content
+
+
+# --- what comes out ------------------------------------------------------------------------------
+
+
+def test_a_hundred_times_the_simulations_are_surely_stronger():
+    found = ablate("tic_tac_toe", BUDGETS, num_games=40, openings=1)
+    row = found.row("simulations=1000")
+    assert row.elo_interval[0] > 0
+    assert row.score > 0.6
+    assert "differs from simulations=10: simulations=1000" in str(found)
+
+
+def test_a_setting_against_its_equal_is_within_noise():
+    vary = {"selection": ["ucb1(c=1)", "ucb1(c=1.0)"]}
+    found = ablate("tic_tac_toe", vary, simulations=30, num_games=40)
+    low, high = found.row("selection=ucb1(c=1.0)").elo_interval
+    assert low < 0 < high
+    assert "within noise of selection=ucb1(c=1): selection=ucb1(c=1.0)" in str(found)
+
+
+def test_two_settings_are_rated_as_their_match_is():
+    found = ablate("tic_tac_toe", {"simulations": [10, 200]}, num_games=20)
+    agents = {f"simulations={n}": f"search(simulations={n})" for n in (10, 200)}
+    played = match("tic_tac_toe", agents, num_games=20)
+    row, standing = found.row("simulations=200"), played.standings[0]
+    assert (row.wins, row.draws, row.losses) == (standing.wins, standing.draws, standing.losses)
+    assert row.elo == pytest.approx(played.difference(*reversed(played.agents))[0])
+
+
+def test_elo_adds_up_along_a_chain(chain):
+    found, _ = chain
+    first, second, third = found.table
+    assert first.elo == 0
+    assert first.gain is None
+    assert second.gain == pytest.approx(second.elo)
+    assert third.elo == pytest.approx(second.elo + third.gain)
+    alone = rate(found.meetings[1].result.points, anchor=0)
+    # Those who never met lend each other nothing: the link is that of its own games.
+    assert third.gain == pytest.approx(alone.elo[1], abs=1e-6)
+
+
+def test_every_budget_has_rows_of_its_own():
+    found = ablate(
+        "tic_tac_toe", {"selection.ucb1.c": "0.5,2"}, simulations=[20, 10], num_games=4,
+        base="solver=True, choice=lcb",
+    )  # fmt: skip
+    assert [(row.budget, row.setting) for row in found.table] == [
+        (f"simulations={n}", f"c={c}") for n in (10, 20) for c in ("0.5", "2")
+    ]
+    assert found.table[0].agent == (
+        "search(simulations=10, solver=True, choice='lcb', selection=ucb1(c=0.5))"
+    )
+    assert all(row.games == 4 for row in found.table)
+
+
+@pytest.mark.parametrize(
+    ("pairing", "met"),
+    [
+        ("first", [(0, 1), (0, 2)]),
+        ("neighbours", [(0, 1), (1, 2)]),
+        ("all", [(0, 1), (0, 2), (1, 2)]),
+    ],
+)
+def test_the_pairing_says_who_meets(pairing, met):
+    found = ablate("tic_tac_toe", {"simulations": "1,2,3"}, num_games=2, pairing=pairing)
+    assert [meeting.pair for meeting in found.meetings] == met
+    openings = [[r.opening for r in meeting.result.records] for meeting in found.meetings]
+    assert all(one == openings[0] for one in openings)
+
+
+def test_in_a_game_of_three_the_first_has_the_seats_that_are_left():
+    found = ablate(THREE, {"simulations": "1,100"}, num_games=12)
+    first, second = found.table
+    assert (first.games, second.games) == (24, 12)
+    # It is not rated with itself: what one wins the other loses.
+    assert first.score + second.score == pytest.approx(1)
+
+
+def test_alone_settings_are_compared_by_what_they_are_paid():
+    found = ablate("twenty48(max_tile=64)", {"selection.ucb1.c": "0.5,2"}, simulations=5,
+                   num_games=4)  # fmt: skip
+    first, second = found.table
+    assert (first.elo, first.score, first.more) == (None, None, 0.0)
+    assert second.more == pytest.approx(second.mean_return - first.mean_return)
+    assert second.more_interval[0] <= second.more <= second.more_interval[1]
+    seeds = [[r.seed for r in meeting.result.records] for meeting in found.meetings]
+    assert seeds[0] == seeds[1]
+    assert "mean return" in str(found)
+
+
+# --- files ---------------------------------------------------------------------------------------
+
+
+def test_the_same_call_goes_on_and_changes_nothing(chain):
+    found, folder = chain
+    before = {path.name: path.read_bytes() for path in folder.glob("*.jsonl")}
+    assert sorted(before) == ["games-2-against-1.jsonl", "games-3-against-2.jsonl"]
+    again = ablate("tic_tac_toe", {"simulations": [10, 50, 200]}, num_games=20,
+                   pairing="neighbours", openings=1, folder=folder)  # fmt: skip
+    assert told(again) == told(found)
+    assert {path.name: path.read_bytes() for path in folder.glob("*.jsonl")} == before
+
+
+def test_what_was_interrupted_goes_on_to_the_same_end(tmp_path):
+    def interrupt(progress):
+        if progress.done == 7:
+            raise KeyboardInterrupt
+
+    arguments = ("tic_tac_toe", {"simulations": "1,5,20"})
+    stopped = ablate(*arguments, num_games=6, folder=tmp_path, progress=interrupt)
+    assert (stopped.status, stopped.num_games) == ("interrupted", 7)
+    assert len(stopped.table) == 3
+    resumed = ablate(*arguments, num_games=6, folder=tmp_path)
+    assert told(resumed) == told(ablate(*arguments, num_games=6))
+
+
+def test_more_games_leave_the_first_ones_as_they_are(tmp_path):
+    ablate("tic_tac_toe", {"simulations": "1,5"}, num_games=4, folder=tmp_path)
+    few = read_games(tmp_path / "games-2-against-1.jsonl")
+    ablate("tic_tac_toe", {"simulations": "1,5"}, num_games=8, folder=tmp_path)
+    many = read_games(tmp_path / "games-2-against-1.jsonl")
+    assert (len(few), len(many)) == (4, 8)
+    assert many[:4] == few
+
+
+def test_another_budget_is_added_to_a_folder(tmp_path):
+    arguments = ("tic_tac_toe", {"selection.ucb1.c": "0.5,2"})
+    ablate(*arguments, simulations=5, num_games=2, folder=tmp_path)
+    found = ablate(*arguments, simulations=[5, 10], num_games=2, folder=tmp_path)
+    assert len(found.table) == 4
+    assert {path.name for path in tmp_path.glob("*.jsonl")} == {
+        "games-simulations=5-2-against-1.jsonl", "games-simulations=10-2-against-1.jsonl",
+    }  # fmt: skip
+
+
+def test_several_processes_play_the_same_games(chain):
+    found, _ = chain
+    again = ablate("tic_tac_toe", {"simulations": [10, 50, 200]}, num_games=20,
+                   pairing="neighbours", openings=1, processes=2)  # fmt: skip
+    assert told(again) == told(found)
+
+
+def test_the_folder_of_another_grid_is_refused(chain):
+    _, folder = chain
+    with pytest.raises(RamifyError, match=r"holds the games of another grid: vary is .*'50'"):
+        ablate("tic_tac_toe", {"simulations": "10,60"}, folder=folder)
+    with pytest.raises(RamifyError, match="another grid: game is tic_tac_toe"):
+        ablate("nim", {"simulations": [10, 50, 200]}, pairing="neighbours", folder=folder)
+
+
+def test_what_is_saved_can_be_read(chain, tmp_path):
+    found, _ = chain
+    paths = found.save(tmp_path / "new")
+    assert [path.name for path in paths] == ["table.md", "chart.svg", "ablation.json"]
+    rows = json.loads(paths[2].read_text())["rows"]
+    assert [row["elo"] for row in rows] == [row.elo for row in found.table]
+    circles = [each for each in xml.parse(paths[1]).iter() if each.tag.endswith("circle")]
+    assert len(circles) == 3
+    table = [line for line in paths[0].read_text().splitlines() if line.startswith("|")]
+    assert len({line.count("|") for line in table}) == 1
+    assert len(table) == 2 + 3
+
+
+def test_rules_without_numbers_have_a_chart_too():
+    vary = {"selection": "ucb1(),ucb1(c=0.5)"}
+    found = ablate("tic_tac_toe", vary, simulations=[5, 10], num_games=2)
+    assert found.chart().count("<circle") == 4
+
+
+def test_progress_counts_all_games():
+    seen = []
+    ablate("tic_tac_toe", {"simulations": "1,2,3"}, num_games=2, progress=seen.append)
+    assert [now.done for now in seen if now.scores] == sorted(now.done for now in seen)
+    assert (seen[-1].done, {now.total for now in seen}) == (4, {4})
+    assert all(one.done <= other.done for one, other in itertools.pairwise(seen))
+
+
+# --- mistakes ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("vary", "options", "message"),
+    [
+        ({"solvr": "true,false"}, {}, "search has no option 'solvr'; it has simulations, .*solver"),
+        ({"solver": "true,perhaps"}, {}, "setting solver=perhaps: solver must be True or False"),
+        ({"selection": "ucb1(),pct()"}, {}, "unknown 'pct'; did you mean puct"),
+        ({"selection.ucb1.c": "1,many"}, {}, r"ucb1\(c='many'\).*signature is ucb1\(c="),
+        (BUDGETS, {"simulations": 5}, "simulations is part of the grid; leave the budget"),
+        ({"solver": "true,false"}, {"simulations": 5, "seconds": 1}, "not both"),
+        ({"solver": "true,false"}, {"simulations": [5, 5]}, "and each once"),
+        ({"solver": "true,false"}, {"simulations": 0}, "simulations are whole numbers"),
+        ({"solver": "true,false"}, {"pairing": "some"}, "pairing is first, neighbours, all"),
+    ],
+)
+def test_a_mistake_is_told_before_the_first_game(vary, options, message, tmp_path):
+    with pytest.raises(RamifyError, match=message):
+        ablate("tic_tac_toe", vary, folder=tmp_path / "new", **options)
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_setting_that_was_not_played_is_not_found(chain):
+    with pytest.raises(RamifyError, match=r"no setting 'c=1'.*there are 'simulations=10'"):
+        chain[0].row("c=1")
+
+
+# --- the command ---------------------------------------------------------------------------------
+
+
+def test_the_command_prints_a_table_and_fills_a_folder(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["ablate", "tic_tac_toe", "--vary", "simulations=1,20", "--games", "4"]) == 0
+    printed = capsys.readouterr()
+    assert "simulations=20" in printed.out
+    assert printed.err == "ramify: wrote ablation-tic_tac_toe\n"
+    names = {path.name for path in (tmp_path / "ablation-tic_tac_toe").iterdir()}
+    assert names == {
+        "grid.json", "games-2-against-1.jsonl", "table.md", "chart.svg", "ablation.json",
+    }  # fmt: skip
+
+
+def test_the_command_reads_budgets_and_common_options(tmp_path, capsys):
+    status = cli.main(
+        ["ablate", "tic_tac_toe", "--vary", "selection.ucb1.c=0.5,2", "--simulations", "5,10",
+         "--base", "solver=True", "--games", "2", "--folder", str(tmp_path), "--json"]
+    )  # fmt: skip
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    assert status == 0
+    assert [row["budget"] for row in rows] == ["simulations=5"] * 2 + ["simulations=10"] * 2
+    assert rows[0]["agent"] == "search(simulations=5, solver=True, selection=ucb1(c=0.5))"
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--vary", "solver"], "cannot read 'solver'"),
+        (["--vary", "solver=true,false", "--simulations", "ten"], "--simulations ten: expected"),
+    ],
+)
+def test_the_command_tells_mistakes_in_one_line(more, message, capsys, tmp_path):
+    assert cli.main(["ablate", "tic_tac_toe", *more, "--folder", str(tmp_path)]) == 2
+    printed = capsys.readouterr().err
+    assert message in printed
+    assert printed.count("\n") == 1
+
+
+def test_points_of_a_pair_are_weighed_by_opening(chain):
+    found, _ = chain
+    result = found.meetings[0].result
+    assert result.points.shape == (10, 2, 2)
+    assert np.array_equal(result.points.sum(axis=(1, 2)), np.full(10, 2.0))

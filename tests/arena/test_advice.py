@@ -1,0 +1,302 @@
+"""Advice: references that are right, rules that are dropped, and what is said of noise."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as xml
+
+import numpy as np
+import pytest
+
+import ramify
+from ramify import RamifyError, cli, games
+from ramify.arena import Advice, advise, random_states
+from ramify.arena.advice import fitting_rules, kept_rules
+from ramify.arena.references import Reference
+
+NIM = games.nim(heaps=(2, 3, 4))
+
+
+@pytest.fixture(scope="module")
+def on_nim():
+    """Two rules on nim, whose values are exact."""
+    return advise(
+        NIM, num_positions=25, rules=["ucb1()", "ucb1(c=0.5)"], budgets=[2, 30, 600], num_seeds=2
+    )
+
+
+def made(losses, *, rules=("a()", "b()"), budgets=(10, 100), doubtful=0, exact=True):
+    """An advice from what was lost, by rule and budget, one list over states each."""
+    n = len(next(iter(losses.values())))
+    references = [Reference({0: 1.0, 1: 0.0}, 1.0, 0.01, exact, i < doubtful) for i in range(n)]
+    table = {key: np.array(each, float)[:, None] for key, each in losses.items()}
+    return Advice(
+        NIM, n, references, 1000, 0.01, 1, list(rules), list(budgets), table, "complete", {}
+    )
+
+
+# --- what is measured ----------------------------------------------------------------------------
+
+
+def test_more_simulations_agree_more_with_exact_values(on_nim):
+    first = [row for row in on_nim.table if row.rule == "ucb1()"]
+    assert [row.simulations for row in first] == [2, 30, 600]
+    assert first[0].agreement < first[2].agreement
+    assert first[0].agreement_interval[1] < first[2].agreement
+    assert first[0].loss_interval[0] > first[2].loss
+    assert on_nim.simulations > 2
+
+
+def test_exact_references_are_those_of_the_solver():
+    state = NIM.start()
+    found = advise(NIM, [state], rules=["ucb1()"], budgets=[5], num_seeds=1)
+    (reference,) = found.references
+    solution = ramify.solve(NIM, state)
+    assert reference.exact
+    assert reference.values == {a: v[0] for a, v in solution.action_values.items()}
+    assert reference.best == solution.value[0]
+    assert reference.loss(solution.action) == 0
+
+
+def test_long_searches_come_to_the_same_best_actions_as_exact_values():
+    arguments = {"rules": ["ucb1()"], "budgets": [5], "num_seeds": 1}
+    states = random_states(NIM, 8, seed=3)
+    exact = advise(NIM, states, **arguments)
+    deep = advise(NIM, states, max_states=0, reference_simulations=3000, **arguments)
+    assert not any(reference.exact for reference in deep.references)
+    for one, other in zip(exact.references, deep.references, strict=True):
+        assert one.best == other.best
+        best = {action for action in one.values if one.loss(action) <= one.margin}
+        assert {action for action in other.values if other.loss(action) <= other.margin} <= best
+
+
+def test_a_short_reference_is_called_doubtful():
+    game = games.connect_four()
+    found = advise(
+        game, num_positions=8, rules=["ucb1()"], budgets=[2], num_seeds=1, max_states=0,
+        reference_simulations=10,
+    )  # fmt: skip
+    assert any(reference.doubtful for reference in found.references)
+    assert "the reference itself is doubtful" in str(found)
+
+
+def test_chance_games_are_measured_too():
+    found = advise("pig(20)", num_positions=4, rules=["ucb1()"], budgets=[10, 100], num_seeds=1)
+    assert all(reference.exact for reference in found.references)
+    assert all(0 <= row.agreement <= 1 for row in found.table)
+
+
+def test_the_same_seed_gives_the_same_advice():
+    arguments = {"num_positions": 4, "rules": ["ucb1()"], "budgets": [5, 20], "num_seeds": 2}
+    one, other = (advise(NIM, seed=1, **arguments).to_json() for _ in range(2))
+    assert one == other
+    assert advise(NIM, seed=2, **arguments).to_json() != one
+
+
+def test_rules_are_dropped_as_budgets_grow():
+    assert kept_rules(12, 7) == [12, 12, 6, 3, 3, 3, 3]
+    assert kept_rules(2, 3) == [2, 2, 2]
+    rules = ["ucb1()", "ucb1(c=0.5)", "ucb1(c=0.7)", "ucb1(c=100)"]
+    found = advise(NIM, num_positions=12, rules=rules, budgets=[50, 100, 200], num_seeds=2)
+    last = [row.rule for row in found.table if row.simulations == 200]
+    assert len(last) == 3
+    assert last[0] == "ucb1()"
+
+
+def worthless(state, values):
+    values[0], values[1] = 0.0, 0.0
+
+
+def worthless_with_priors(state, values, priors):
+    values[0], values[1] = 0.0, 0.0
+    priors[:] = 1.0
+
+
+def test_rules_that_do_not_fit_are_left_out_unless_they_were_asked_for():
+    assert "rave()" in fitting_rules(NIM, None, {})
+    found = fitting_rules(NIM, None, {"evaluator": worthless})
+    assert "rave()" not in found
+    assert next(iter(found)) == "ucb1()"
+    with pytest.raises(RamifyError, match=r"selection rave\(\): .*plays nothing"):
+        fitting_rules(NIM, ["ucb1()", "rave()"], {"evaluator": worthless})
+
+
+def test_with_priors_the_rules_are_those_that_use_them():
+    found = fitting_rules(NIM, None, {"evaluator": worthless_with_priors})
+    assert next(iter(found)) == "puct()"
+    assert all(rule.startswith(("puct", "one_loop")) for rule in found)
+
+
+# --- states --------------------------------------------------------------------------------------
+
+
+def test_random_states_are_different_and_have_a_choice():
+    game = games.connect_four()
+    states = random_states(game, 10, seed=4)
+    assert len({game.key(state) for state in states}) == 10
+    assert all(len(game.legal(state)) > 1 for state in states)
+    keys = [game.key(state) for state in random_states(game, 10, seed=4)]
+    assert keys == [game.key(state) for state in states]
+
+
+def test_random_states_follow_the_state_they_begin_at():
+    game = games.tic_tac_toe()
+    root = game.play([4, 0])
+    first, *others = random_states(game, 6, root=root)
+    assert game.key(first) == game.key(root)
+    for state in others:
+        assert not {0, 4} & set(game.legal(state))
+
+
+def test_states_without_a_choice_are_left_out_and_told():
+    game = games.tic_tac_toe()
+    over, last = game.play([0, 3, 1, 4, 2]), game.play([0, 1, 2, 4, 3, 5, 7, 6])
+    found = advise(game, [game.start(), over, last], rules=["ucb1()"], budgets=[2], num_seeds=1)
+    assert len(found.references) == 1
+    assert "2 of 3 states have nothing to decide" in str(found)
+    with pytest.raises(RamifyError, match="none of the 1 states has anything to decide"):
+        advise(game, [over], budgets=[2])
+
+
+# --- what is said --------------------------------------------------------------------------------
+
+
+def test_a_rule_that_surely_loses_less_is_suggested():
+    n = 20
+    found = made({("a()", 10): [0.5] * n, ("b()", 10): [0.1] * n,
+                  ("a()", 100): [0.5] * n, ("b()", 100): [0.1] * n})  # fmt: skip
+    assert (found.rule, found.simulations) == ("b()", 10)
+    assert "b() loses less than a() by 0.4000" in str(found)
+
+
+def test_a_difference_within_noise_keeps_the_first_rule():
+    noise = [0.5, 0.0] * 10
+    found = made({("a()", 10): noise, ("b()", 10): noise[::-1],
+                  ("a()", 100): noise, ("b()", 100): [0.0, 0.49] * 10})  # fmt: skip
+    assert found.rule == "a()"
+    assert "within noise: b() loses less than a()" in str(found)
+
+
+def test_the_budget_is_the_smallest_that_later_ones_do_not_surely_beat():
+    noise = [0.1, 0.0] * 10
+    losses = {("a()", 10): [1.0] * 20, ("a()", 100): noise, ("a()", 1000): noise[::-1]}
+    found = made(losses, rules=["a()"], budgets=[10, 100, 1000])
+    assert found.simulations == 100
+    assert "beyond 100 simulations a() gains nothing that is sure" in str(found)
+
+
+def test_a_rule_that_still_gains_asks_for_larger_budgets():
+    found = made({("a()", 10): [1.0] * 20, ("a()", 100): [0.5] * 20}, rules=["a()"])
+    assert found.simulations == 100
+    assert "still gains at the largest budget" in str(found)
+
+
+def test_few_states_and_doubtful_ones_are_told():
+    found = made({("a()", 10): [0.0] * 4}, rules=["a()"], doubtful=2, exact=False)
+    text = str(found)
+    assert "only 4 states: the intervals say little" in text
+    assert "in 2 of 4 states the two long searches disagree" in text
+    assert "the reference itself is doubtful" in text
+
+
+def test_a_reference_that_is_hardly_longer_than_the_searches_is_told():
+    losses = {("a()", 10): [0.0] * 20, ("a()", 500): [0.0] * 20}
+    told = "the reference of 1,000 simulations is hardly longer than the largest budget, 500"
+    assert told in str(made(losses, rules=["a()"], budgets=[10, 500], exact=False))
+    assert told not in str(made(losses, rules=["a()"], budgets=[10, 500], exact=True))
+    assert "hardly longer" not in str(made(losses, rules=["a()"], budgets=[10, 300], exact=False))
+
+
+def test_full_agreement_on_few_states_has_an_interval_with_a_width():
+    (row,) = made({("a()", 10): [0.0] * 5}, rules=["a()"]).table
+    assert row.agreement == 1
+    assert row.agreement_interval[0] < 0.9
+
+
+def test_the_call_can_be_copied(on_nim):
+    namespace = {"ramify": ramify, "game": NIM, "state": NIM.start()}
+    result = eval(on_nim.call, namespace)
+    assert result.simulations == on_nim.simulations
+    nested = made({("rave(ucb1(0.1))", 10): [0.0] * 3}, rules=["rave(ucb1(0.1))"])
+    assert "selection=ramify.selection.rave(ramify.selection.ucb1(0.1))" in nested.call
+
+
+def test_what_is_saved_can_be_read(on_nim, tmp_path):
+    paths = on_nim.save(tmp_path)
+    assert [path.name for path in paths] == ["table.md", "chart.svg", "advice.json"]
+    assert json.loads(paths[2].read_text())["call"] == on_nim.call
+    circles = [each for each in xml.parse(paths[1]).iter() if each.tag.endswith("circle")]
+    assert len(circles) == 6
+    assert on_nim.call in paths[0].read_text()
+
+
+# --- ends before the end, and mistakes -----------------------------------------------------------
+
+
+def interrupting(after):
+    """A progress function that presses Ctrl-C when a budget of so many simulations is measured."""
+
+    def progress(now):
+        if now.text.startswith(f"{after} simulations"):
+            raise KeyboardInterrupt
+
+    return progress
+
+
+def test_an_interrupted_measurement_gives_what_there_is():
+    arguments = {"num_positions": 4, "rules": ["ucb1()"], "budgets": [2, 5, 20], "num_seeds": 1}
+    found = advise(NIM, progress=interrupting(20), **arguments)
+    assert found.status == "interrupted"
+    assert [row.simulations for row in found.table] == [2, 5]
+    assert "interrupted" in str(found)
+    with pytest.raises(KeyboardInterrupt):
+        advise(NIM, progress=interrupting(2), **arguments)
+
+
+def test_progress_ends_at_its_total():
+    seen = []
+    advise(NIM, num_positions=3, rules=["ucb1()"], budgets=[2, 5], num_seeds=2,
+           progress=seen.append)  # fmt: skip
+    assert (seen[-1].done, seen[-1].total) == (42, 42)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"budgets": []}, RamifyError, "budgets are whole numbers"),
+        ({"budgets": [0, 5]}, RamifyError, "budgets are whole numbers"),
+        ({"num_seeds": 0}, RamifyError, "num_seeds must be at least 1"),
+        ({"tolerance": 1.5}, RamifyError, "tolerance is a share"),
+        ({"num_positions": 0}, RamifyError, "number of positions must be at least 1"),
+        ({"rules": ["pct()"]}, RamifyError, "unknown 'pct'; did you mean puct"),
+        ({"selection": None}, TypeError, "advise finds selection itself"),
+    ],
+)
+def test_mistakes_are_told(options, error, message):
+    with pytest.raises(error, match=message):
+        advise(NIM, **options)
+
+
+def test_the_command_prints_the_table_and_the_call(tmp_path, capsys):
+    status = cli.main(
+        ["advise", "tic_tac_toe", "--actions", "4,0", "--positions", "3", "--rule", "ucb1()",
+         "--budgets", "5,20", "--seeds", "1", "--base", "solver=True", "--folder", str(tmp_path)]
+    )  # fmt: skip
+    printed = capsys.readouterr().out
+    assert status == 0
+    assert "tic_tac_toe: 3 states, 1 seeds each; reference: exact values" in printed
+    assert "selection=ramify.selection.ucb1(), solver=True)" in printed
+    assert (tmp_path / "chart.svg").exists()
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--budgets", "few"], "--budgets few: expected numbers, as 100,1000"),
+        (["--base", "reuse=True"], "--base: reuse is for whole games"),
+        (["--base", "solvr=True"], "search has no option 'solvr'"),
+    ],
+)
+def test_the_command_tells_mistakes_in_one_line(more, message, capsys):
+    assert cli.main(["advise", "tic_tac_toe", *more]) == 2
+    assert message in capsys.readouterr().err

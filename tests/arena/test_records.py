@@ -1,0 +1,126 @@
+"""Files of matches: what they hold, and what is wrong with one that was changed."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import ramify
+from ramify import RamifyError, games
+from ramify.arena import match, play, read_games, read_match
+from tests.arena.failing import Raises
+
+
+@pytest.fixture
+def path(tmp_path):
+    """The file of a match of four games."""
+    match("tic_tac_toe", ["random", "greedy"], num_games=4, path=tmp_path / "games.jsonl")
+    return tmp_path / "games.jsonl"
+
+
+def change(path, line, **values):
+    """Put other values into a line of a file."""
+    lines = path.read_text().splitlines()
+    lines[line] = json.dumps(json.loads(lines[line]) | values)
+    path.write_text("\n".join(lines) + "\n")
+
+
+def test_a_record_gives_its_episode_and_its_states(path):
+    record = read_games(path)[0]
+    game = games.tic_tac_toe()
+    assert len(record.states) == len(record.actions) + 1
+    assert game.key(record.states[0]) == game.key(game.start())
+    assert game.key(record.states[-1]) == game.key(game.play(record.actions))
+    assert record.episode.actions == list(record.actions)
+    assert record.episode.returns.tolist() == list(record.returns)
+    assert record.episode.complete
+
+
+def test_a_record_is_shown_ply_by_ply():
+    record = play("tic_tac_toe", ["random", Raises], opening=[4])
+    shown = str(record)
+    assert shown.startswith("game 0 of tic_tac_toe, seed 0\nplayer 0: random\nplayer 1: Raises\n")
+    assert "ply 0, opening: player 0 plays 5" in shown
+    assert "player 1 (Raises) forfeits: act at ply 3: ZeroDivisionError: one over zero" in shown
+    assert shown.endswith("Returns: player 0 +1, player 1 -1")
+
+
+def test_chance_is_shown_as_such():
+    assert "chance plays" in str(play("pig(10)", ["random", "random"]))
+
+
+def test_a_game_of_ones_own_has_to_be_given(tmp_path):
+    plain = games.tic_tac_toe()
+    game = ramify.Game(
+        plain.dtype, plain.rules.legal, plain.rules.step, num_players=2, num_actions=9, name="mine"
+    )
+    path = tmp_path / "games.jsonl"
+    match(game, ["random", "random"], num_games=2, path=path)
+    with pytest.raises(RamifyError, match="is of 'mine', not one of ours; pass game="):
+        read_games(path)
+    assert len(read_games(path, game)) == 2
+
+
+@pytest.mark.parametrize(
+    ("line", "values", "message"),
+    [
+        (0, {"format": "something"}, "is not the file of a match"),
+        (0, {"version": 2}, "has version 2 of the format, and this ramify reads 1"),
+        (0, {"game": None}, "its header is damaged, and has no 'game'"),
+        (0, {"agents": {"random": "random"}}, "its header does not name greedy"),
+        (0, {"game": {"name": "x", "spec": "x(1)"}}, r"cannot make the game 'x\(1\)'"),
+        (0, {"game": {"name": "nim", "spec": "nim()"}}, "is of another game than nim"),
+        (1, {"actions": [0, 0]}, "line 2, game 0: action 0 is not legal"),
+        (1, {"actions": ["0"]}, r"line 2 is damaged: not a game of tic_tac_toe: actions are"),
+        (1, {"actions": 3}, "line 2 is damaged"),
+        (1, {"returns": [0.5, 0.5]}, "line 2, game 0: the rules pay .* and .0.5, 0.5. was stored"),
+        (1, {"returns": [1.0]}, "line 2 is damaged"),
+        (1, {"end": "cut"}, "the episode is over by the rules, and 'cut' was stored"),
+        (1, {"end": "draw"}, "line 2 is damaged: .*end is 'draw'"),
+        (1, {"number": 1.5}, "number is 1.5"),
+        (1, {"forfeiter": 9}, "forfeiter is 9"),
+        (2, {"number": 0}, "line 3: game 0 is there twice"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_said(path, line, values, message):
+    change(path, line, **values)
+    with pytest.raises(RamifyError, match=message):
+        read_games(path)
+
+
+def test_a_line_that_is_no_json_is_named(path):
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([*lines[:2], "{nothing", *lines[3:]]) + "\n")
+    with pytest.raises(RamifyError, match="line 3 is damaged"):
+        read_games(path)
+    with pytest.raises(RamifyError, match="line 3 is damaged"):
+        match("tic_tac_toe", ["random", "greedy"], num_games=4, path=path)
+
+
+def test_a_line_without_all_of_a_game_is_named(path):
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([lines[0], '{"number": 0}']) + "\n")
+    with pytest.raises(RamifyError, match="line 2 is damaged: expected a game with number, "):
+        read_games(path)
+
+
+def test_a_file_without_games_has_no_result(path):
+    path.write_text(path.read_text().splitlines()[0] + "\n")
+    assert read_games(path) == []
+    with pytest.raises(RamifyError, match="holds no games yet"):
+        read_match(path)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(RamifyError, match="No such file"):
+        read_games(tmp_path / "nothing.jsonl")
+
+
+@pytest.mark.parametrize("text", ["important\nnotes\n", "important\nnotes", "notes", '{"a": 1}'])
+def test_any_other_file_is_not_written_to(tmp_path, text):
+    path = tmp_path / "notes.txt"
+    path.write_text(text)
+    with pytest.raises(RamifyError, match="is not the file of a match"):
+        match("tic_tac_toe", ["random", "greedy"], num_games=2, path=path)
+    assert path.read_text() == text
