@@ -18,7 +18,7 @@ from ramify.game import (
 )  # fmt: skip
 
 if TYPE_CHECKING:
-    from ramify import arena, backup, choice, evaluators, games, selection, stopping
+    from ramify import arena, backup, choice, evaluators, games, principle, selection, stopping
     from ramify._compile import CacheEntry, cache_entries, cache_folder, clear_cache
     from ramify.arena.advice import advise
     from ramify.bits import lowest_bit, nth_bit, popcount
@@ -69,6 +69,7 @@ __all__ = [
     "lowest_bit",
     "nth_bit",
     "popcount",
+    "principle",
     "random_below",
     "random_bits",
     "random_unit",
@@ -90,7 +91,16 @@ _LATER = {
     "solve": "solver", "Solution": "solver", "rule_speed": "rulespeed", "RuleSpeed": "rulespeed",
     "popcount": "bits", "lowest_bit": "bits", "nth_bit": "bits", "advise": "arena.advice",
 }  # fmt: skip
-_MODULES = ("arena", "backup", "choice", "evaluators", "games", "selection", "stopping")
+_MODULES = (
+    "arena",
+    "backup",
+    "choice",
+    "evaluators",
+    "games",
+    "principle",
+    "selection",
+    "stopping",
+)
 
 
 def __getattr__(name: str) -> Any:

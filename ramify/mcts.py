@@ -608,6 +608,7 @@ class _Driver:
         kept = tree.copy(0, most, budget=most // 2)
         if int(kept.head["used"][0]) + room <= most:
             tree.edges, tree.table = kept.edges, kept.table
+            tree.head["capacity"] = len(kept.edges)  # a tree that was given may have been larger
             tree.head["used"], tree.head["num_nodes"] = kept.head["used"], kept.head["num_nodes"]
             tree.head["may_grow"] = 1
 

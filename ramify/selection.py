@@ -165,6 +165,17 @@ def curvature(prior: float, visits: float, parent_visits: float, kappa: float) -
     return kappa * prior / 2.0 * math.sqrt(parent_visits / visits**3)
 
 
+def fluctuation_share(curvature: float, sum_inverse: float) -> float:
+    """The part of an edge in the fluctuations that leave the sum of the visits as it is.
+
+        w = h⁻¹ / Σ h⁻¹                                                                [Eq. 47]
+
+    >>> fluctuation_share(curvature=0.125, sum_inverse=32.0)
+    0.25
+    """
+    return 1.0 / (curvature * sum_inverse)
+
+
 def one_loop_score(
     q: float, prior: float, visits: int, width: float, value_weight: float, bonus: float
 ) -> float:
@@ -716,7 +727,7 @@ def _checked_one_loop_score(
     else:
         hbar = bonus / parameters[6] if parameters[6] > 0.0 else 0.0
         if parameters[1] > 0.0:
-            bonus *= 1.0 - 1.0 / (curvature(prior, n, width[2], kappa) * total)
+            bonus *= 1.0 - fluctuation_share(curvature(prior, n, width[2], kappa), total)
         if visits < parameters[8] or validity(prior, n, width[2], kappa, hbar) > parameters[7]:
             bonus = 0.0
     return one_loop_score(q, prior, visits, width[0], parameters[3], bonus)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import math
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
@@ -604,6 +604,56 @@ class Tree:
         new.head["capacity"] = capacity
         new.head["num_nodes"] = np.count_nonzero(new.table["node"] != NONE)
         return new
+
+    # Edges taken away.
+
+    def drop(self, node: Node, edges: Iterable[int]) -> None:
+        """Take edges away from a node: searches go on as if their actions were not legal there.
+
+        What was seen through them stays in the visits and the value of the node and of those above.
+        The priors of the edges that are left are scaled to add up to 1. These move to the front of
+        `node.edges`, in their order, so a `Node` below that was found earlier has to be found anew.
+        """
+        gone = {int(edge) for edge in edges}
+        kept = [edge for edge in node.edges if edge not in gone]
+        self._check_can_drop(node, gone, kept)
+        if not gone:
+            return
+        first, order = node.edges.start, [*kept, *sorted(gone)]
+        self.edges[first : first + len(order)] = self.edges[order]
+        self.edges["num_edges"][node.edge] = len(kept)
+        if self.layout.lazy:
+            self.edges["num_legal"][node.edge] = len(kept)
+        if self.layout.priors:
+            priors = self.edges["prior"][first : first + len(kept)]
+            total = priors.sum(dtype=float)
+            priors[:] = priors / total if total > 0 else 1.0 / len(kept)
+        if node.edge == 0:
+            self.root_squares = self.root_squares[[edge - first for edge in kept]]
+            self.root_noise = None
+
+    def _check_can_drop(self, node: Node, gone: set[int], kept: list[int]) -> None:
+        layout, count = self.layout, len(node.edges)
+        if node.tree is not self:
+            raise ValueError("the node belongs to another tree; take it from this tree's root")
+        if len(kept) + len(gone) != count:
+            here = f"{node.edges.start} to {node.edges.stop - 1}" if count else "none"
+            raise ValueError(f"{sorted(gone)} are not all edges of the node; it has {here}")
+        if node.to_play < 0:
+            raise ValueError("chance cannot do without an outcome; drop edges where a player acts")
+        if layout.proofs or layout.shared or layout.appends:
+            raise ValueError(
+                "edges can be dropped from a plain tree alone: where nodes are shared, proven or "
+                "grow edges one by one they would come back or make values wrong; search without "
+                "transpositions=, solver=, open_loop= and outcome_widening"
+            )
+        if not kept:
+            raise ValueError("a node needs an edge to go on with; keep at least one")
+        if layout.lazy and self.edges["num_legal"][node.edge] != count:
+            raise ValueError(
+                f"{self.edges['num_legal'][node.edge] - count} actions of the node were never "
+                "tried and have no edge yet; drop edges once all were"
+            )
 
     # Statistics of edges, for reports.
 

@@ -38,6 +38,8 @@ LAYERS = {
     "mcts": KERNELS
     | {"_machine", "choice", "compose", "history", "result", "stopping", "treefile"},
     "comparison": {"errors", "choice", "result", "tree", "treefile"},
+    "studypage": {"chart", "game", "principle"},  # the principle for annotations alone
+    "principle": KERNELS | {"mcts", "result", "studypage"},
     "solver": {"errors", "game", "_compile", "backup", "evaluators"},
     "contract": {"errors", "game"},
     "walk": {"errors", "game", "contract"},
@@ -51,7 +53,7 @@ LAYERS = {
     "games": {"game", "bits"},
     "arena": {"arena", "errors", "evaluators", "game", "mcts", "specs", "treefile"}
     | {"chart", "result", "solver"},
-    "cli": {"arena", "comparison", "errors", "game", "games", "specs"},
+    "cli": {"arena", "comparison", "errors", "game", "games", "principle", "specs"},
     "__main__": {"cli"},
 }
 PACKAGES = {"cli"}  # whose modules may import each other; games may not

@@ -16,10 +16,12 @@ from collections.abc import Iterator, Sequence
 from cyclopts import CycloptsError
 
 from ramify import specs
-from ramify.cli import app, evidence, playing, rules, searching, studies  # they add their commands
+
+# The modules add their commands.
+from ramify.cli import app, evidence, playing, principle, rules, searching, studies
 from ramify.errors import RamifyError
 
-__all__ = ["app", "evidence", "main", "playing", "rules", "searching", "studies"]
+__all__ = ["app", "evidence", "main", "playing", "principle", "rules", "searching", "studies"]
 
 
 def main(tokens: Sequence[str] | None = None) -> int:

@@ -1,0 +1,182 @@
+"""A study of the action principle as text and as a page."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ramify.chart import Series, line_chart
+from ramify.game import Game, State
+
+if TYPE_CHECKING:
+    from ramify.principle import NodeStudy, Pruning, Study
+
+MOST_ROWS = 20  # edges of a node that are shown
+Rows = list[list[str]]
+
+
+def shown_line(game: Game, state: State, line: Sequence[int]) -> str:
+    """Actions from a state on, as the game shows them; "root" for none."""
+    names = []
+    for each in line:
+        names.append(game.show_action(state, each))
+        state, _ = game.step(state, each)
+    return " ".join(names) or "root"
+
+
+def text(study: Study) -> str:
+    """All tables of a study."""
+    lines = [_headline(study)]
+    for title, rows in _tables(study):
+        lines += ["", title, *_aligned(rows)]
+    return "\n".join(lines)
+
+
+def _headline(study: Study) -> str:
+    result, options = study.result, study.options
+    chosen = result.action
+    best = "" if chosen is None else f": {result.game.show_action(result.state, chosen)}"
+    return (
+        f"{result.game.name}{best}, {options['num_simulations']:,} simulations in "
+        f"{options['num_rounds']} rounds; kappa {options['kappa']:g}, hbar {options['hbar']:g} "
+        f"falling from {options['visit_scale']:g} visits on, mode {options['mode']}, "
+        f"seed {options['seed']}"
+    )
+
+
+def _tables(study: Study) -> list[tuple[str, Rows]]:
+    """Everything in columns: the edges of the root, the nodes, the prunings."""
+    game, state = study.result.game, study.result.state
+    tables = []
+    if study.nodes:
+        place = study.nodes[0]
+        name = shown_line(game, state, place.line)
+        hidden = len(place.edges) - MOST_ROWS
+        more = f", without the {hidden} least visited" if hidden > 0 else ""
+        tables.append((f"edges of {name}{more}", _edge_rows(game, state, place)))
+        tables.append(("nodes", [NODE_COLUMNS] + [_node_row(game, state, n) for n in study.nodes]))
+    if study.prunings:
+        rows = [PRUNING_COLUMNS] + [_pruning_row(game, state, each) for each in study.prunings]
+        tables.append(("prunings", rows))
+    return tables
+
+
+EDGE_COLUMNS = [
+    "action", "visits", "share", "classical", "squares", "q", "prior", "exploration", "bonus",
+    "ratio", "validity",
+]  # fmt: skip
+NODE_COLUMNS = [
+    "node", "visits", "hbar", "action S", "one-loop", "effective", "ratio", "validity", "pruned",
+    "free energy", "hbar ln(1+b)", "per visit",
+]  # fmt: skip
+PRUNING_COLUMNS = [
+    "node", "after", "dropped", "kept", "hbar", "free energy", "hbar ln(1+b)", "predicted",
+    "measured", "error",
+]  # fmt: skip
+
+
+def _edge_rows(game: Game, state: State, node: NodeStudy) -> Rows:
+    at = game.play(node.line, state)
+    rows = [EDGE_COLUMNS]
+    for row in _by_visits(node):
+        rows.append([
+            game.show_action(at, int(row["action"])), f"{row['visits']:,}", f"{row['share']:.1%}",
+            f"{row['classical']:.1%}", f"{row['squares']:.1%}", f"{row['q']:.3f}",
+            f"{row['prior']:.3f}", f"{row['exploration']:.4f}", f"{row['bonus']:.1e}",
+            f"{_ratio(row):.1e}", f"{row['validity']:.1e}",
+        ])  # fmt: skip
+    return rows
+
+
+def _by_visits(node: NodeStudy) -> np.ndarray:
+    """The edges of a node that are shown, the most visited first."""
+    return node.edges[np.argsort(-node.edges["visits"], kind="stable")][:MOST_ROWS]
+
+
+def _ratio(row: np.void) -> float:
+    """The bonus of an edge by its classical exploration term."""
+    return float(row["bonus"] / row["exploration"]) if row["exploration"] > 0 else 0.0
+
+
+def _node_row(game: Game, state: State, node: NodeStudy) -> list[str]:
+    ratios = [_ratio(row) for row in node.edges]
+    return [
+        shown_line(game, state, node.line), f"{node.visits:,}", f"{node.hbar:.4f}",
+        f"{node.action:.3f}", f"{node.one_loop:.3f}", f"{node.effective_action:.3f}",
+        f"{max(ratios):.1e}", f"{max(node.edges['validity']):.1e}", str(node.num_pruned),
+        f"{node.free_energy:.5f}", f"{node.special_case:.5f}", f"{node.penalty:.1e}",
+    ]  # fmt: skip
+
+
+def _pruning_row(game: Game, state: State, pruning: Pruning) -> list[str]:
+    at = game.play(pruning.line, state)
+    dropped = " ".join(game.show_action(at, each) for each in pruning.actions)
+    return [
+        shown_line(game, state, pruning.line), f"{pruning.simulations:,}", dropped,
+        str(pruning.num_kept), f"{pruning.hbar:.4f}", f"{pruning.free_energy:.5f}",
+        f"{pruning.special_case:.5f}", f"{pruning.predicted:.5f}", f"{pruning.measured:.5f}",
+        f"{pruning.error:.5f}",
+    ]  # fmt: skip
+
+
+def _aligned(rows: Rows) -> list[str]:
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return ["  ".join(c.rjust(w) for c, w in zip(row, widths, strict=True)) for row in rows]
+
+
+STYLE = """
+body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 72rem; padding: 0 1rem }
+svg { width: 32rem; max-width: 100% } .wide { overflow-x: auto }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 13px }
+th, td { padding: 2px 8px; text-align: right; border-bottom: 1px solid #8884 }
+@media (prefers-color-scheme: dark) { body { background: #1b1b1b; color: #ddd } }
+"""
+
+
+def page(study: Study) -> str:
+    """All of a study as one HTML page with plots; a browser needs nothing else to show it."""
+    title = html.escape(f"{study.result.game.name} and the action principle")
+    parts = [f"<p>{html.escape(_headline(study))}</p>", _shares_chart(study), _hbar_chart(study)]
+    for name, rows in _tables(study):
+        parts += [f"<h2>{html.escape(name)}</h2>", _html_table(rows)]
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta name="viewport" content="width=device-width"><title>{title}</title>'
+        f"<style>{STYLE}</style></head>\n<body><h1>{title}</h1>\n"
+        + "\n".join(parts)
+        + "\n</body></html>\n"
+    )
+
+
+def _shares_chart(study: Study) -> str:
+    """The visits of all edges of all nodes against the classical solution."""
+    seen, classical, squares = (
+        [float(share) for node in study.nodes for share in node.edges[name]]
+        for name in ("share", "classical", "squares")
+    )
+    top = max(seen, default=1.0)
+    series = [
+        Series("classical solution", classical, seen, line=False),
+        Series("at equal values, P²/ΣP²", squares, seen, line=False),
+        Series("the same", [0.0, top], [0.0, top]),
+    ]
+    title = "Visits against the classical solution, edges of all nodes"
+    return line_chart(series, title=title, x_label="share in theory", y_label="share of the visits")
+
+
+def _hbar_chart(study: Study) -> str:
+    simulations, hbar = zip(*study.hbars, strict=True)
+    title = "The constant of the one-loop term at the root"
+    series = [Series("hbar", simulations, hbar)]
+    return line_chart(series, title=title, x_label="simulations", y_label="hbar")
+
+
+def _html_table(rows: Rows) -> str:
+    lines = []
+    for i, row in enumerate(rows):
+        tag = "th" if i == 0 else "td"
+        lines.append("<tr>" + "".join(f"<{tag}>{html.escape(c)}</{tag}>" for c in row) + "</tr>")
+    return f'<div class="wide"><table>{"".join(lines)}</table></div>'
