@@ -181,7 +181,7 @@ def test_games_lists_every_built_in_game(run):
     output = run("games")
     for name in ramify.games.__all__:
         assert re.search(rf"^{name}\(", output, re.MULTILINE)
-    assert re.search(r"connect_four\(rows=6, cols=7\) +2 +7 +no +\S", output)
+    assert re.search(r"connect_four\(rows=6, cols=7, playouts='uniform'\) +2 +7 +no +\S", output)
 
 
 def test_games_loads_neither_numba_nor_rich():

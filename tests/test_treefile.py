@@ -387,7 +387,7 @@ def test_a_built_in_game_with_its_defaults_is_known(name):
 
 def test_arguments_of_numpy_are_written_as_plain_ones():
     game = games.connect_four(rows=np.int64(5))
-    assert treefile.find_spec(game) == "connect_four(rows=5, cols=7)"
+    assert treefile.find_spec(game) == "connect_four(rows=5, cols=7, playouts='uniform')"
 
 
 def test_the_description_says_what_there_is_to_know():
@@ -464,7 +464,7 @@ def test_a_game_whose_rules_changed_since_is_not_made_again():
 @pytest.mark.parametrize(
     ("game", "message"),
     [
-        (games.connect_four(rows=5), r"spec is 'connect_four\(rows=6.* in the file and .*rows=5"),
+        (games.connect_four(rows=5), r"spec is .connect_four\(rows=6.* in the file and .*rows=5"),
         (games.connect_four(cols=6), "num_actions is 7 in the file and 6 in the game"),
         (games.tic_tac_toe(), "name is 'connect_four' in the file and 'tic_tac_toe' in the game"),
         (own_game(), "name is 'connect_four' in the file and 'mine'"),

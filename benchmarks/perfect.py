@@ -1,0 +1,105 @@
+"""Connect four against a perfect player, othello against Rhino. Prints JSON.
+
+    python benchmarks/perfect.py [connect_four] [othello] [--seconds 1] [--threads 2]
+
+Connect four: openings of 2 to 6 random plies that bitbully (of the dev extra) scores as won for the
+side to move. ramify takes that side and has to win against bitbully, which holds out as long as it
+can; no book, nothing of bitbully's. Othello: `gtp-rhino` (Debian's grhino) at its default level,
+random openings of four plies, each played with both colours.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+from typing import Any
+
+import numpy as np
+
+import ramify
+from ramify import arena
+
+CONNECT_FOUR = 'connect_four(playouts="wise")'
+SETTING = "selection=ucb1(0.7), solver=True, reuse=True"
+NUM_OPENINGS = 20
+
+
+class Perfect:
+    """bitbully: of the best actions the first."""
+
+    def __init__(self) -> None:
+        import bitbully
+
+        self.oracle, self.new_board = bitbully.BitBully(), bitbully.Board
+
+    def begin(self, game: ramify.Game, player: int, seed: int) -> None:
+        self.board = self.new_board()
+
+    def watch(self, state: np.record, action: int) -> None:
+        self.board.play(action)
+
+    def act(self, state: np.record) -> int:
+        scores = self.oracle.score_all_moves(self.board)
+        return max(sorted(scores), key=scores.__getitem__)
+
+
+def won_openings(seed: int) -> list[tuple[list[int], int]]:
+    """Distinct openings that are won for the side to move, with bitbully's score of each."""
+    perfect, rng = Perfect(), random.Random(seed)
+    found: dict[int, tuple[list[int], int]] = {}
+    while len(found) < NUM_OPENINGS:
+        board, actions = perfect.new_board(), []
+        for _ in range(rng.randint(2, 6)):
+            actions.append(rng.choice(board.legal_moves()))
+            board.play(actions[-1])
+        score = max(perfect.oracle.score_all_moves(board).values())
+        if score > 0 and board.uid() not in found:
+            found[board.uid()] = actions, score
+    return list(found.values())
+
+
+def convert(given: argparse.Namespace) -> dict[str, Any]:
+    """How many won openings ramify wins."""
+    agent = f"search({budget(given)}, {SETTING})"
+    games = []
+    for i, (opening, score) in enumerate(won_openings(given.seed)):
+        seats: list[Any] = [agent, Perfect]
+        if len(opening) % 2 == 1:
+            seats.reverse()
+        record = arena.play(CONNECT_FOUR, seats, opening=opening, seed=given.seed + i)
+        result = record.returns[len(opening) % 2]
+        games.append(
+            {"opening": opening, "score": score, "result": result, "plies": len(record.actions)}
+        )
+        print(f"{i + 1}: {opening} {result:+g}, {len(record.actions)} plies", file=sys.stderr)
+    won = sum(game["result"] == 1 for game in games)
+    return {"agent": agent, "seed": given.seed, "won": won, "of": len(games), "each": games}
+
+
+def othello(given: argparse.Namespace) -> dict[str, Any]:
+    """The score of ramify against Rhino."""
+    agents = {"ramify": f"search({budget(given)}, reuse=True)", "rhino": "rhino()"}
+    played = arena.match("othello", agents, num_games=20, openings=4, seed=given.seed)
+    return {"agents": agents, **played.to_json()}
+
+
+def budget(given: argparse.Namespace) -> str:
+    threads = f', threads={given.threads}, parallel="tree"' if given.threads > 1 else ""
+    return f"seconds={given.seconds:g}{threads}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("parts", nargs="*", default=["connect_four", "othello"])
+    parser.add_argument("--seconds", type=float, default=1.0)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=2026)
+    given = parser.parse_args()
+    parts = {"connect_four": convert, "othello": othello}
+    print(json.dumps({part: parts[part](given) for part in given.parts}, indent=1))
+
+
+if __name__ == "__main__":
+    main()

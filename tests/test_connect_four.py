@@ -1,0 +1,112 @@
+"""Wise playouts of connect four: what they see, and that they end perfectly."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+import ramify
+from ramify.game import make_rng
+from ramify.games import connect_four
+from ramify.games.connect_four import ENDING
+
+WISE = connect_four(playouts="wise")
+SMALL = connect_four(rows=3, cols=4, playouts="wise")  # twelve cells: all of it is the ending
+
+
+def drawn(actions, draws=60):
+    """The columns, from 1, that wise playouts play after these."""
+    state, rng = WISE.play(int(column) - 1 for column in actions), make_rng(1)
+    with np.errstate(over="ignore"):
+        return {int(WISE.rules.random_action(state, rng)) + 1 for _ in range(draws)}
+
+
+@pytest.mark.parametrize(
+    ("actions", "expected"),
+    [
+        ("121212", {1}),  # three in a column win
+        ("142434", {4}),  # the other one has three in a column
+        ("223344", {1, 5}),  # three in a row with both ends open
+        ("112233", {4}),
+        ("11223", {4}),
+        ("", {1, 2, 3, 4, 5, 6, 7}),
+    ],
+)
+def test_a_wise_playout_wins_and_blocks(actions, expected):
+    assert drawn(actions) == expected
+
+
+def test_a_wise_playout_does_not_play_below_a_cell_where_the_other_side_wins():
+    assert drawn("22337474") == {2, 3, 4, 6, 7}  # O has three in the second row, from 2 to 4
+
+
+def exact(state, game=SMALL):
+    """What who is to play gets, by plain recursion."""
+    best = -1.0
+    for action in game.legal(state):
+        after, reward = game.step(state, action)
+        player = game.to_play(state)
+        value = reward[player] if game.is_over(after) else -exact(after, game)
+        best = max(best, value)
+    return best
+
+
+def random_state(game, plies, rng):
+    state = game.start()
+    for _ in range(plies):
+        if game.is_over(state):
+            break
+        state, _ = game.step(state, rng.choice(game.legal(state)))
+    return state
+
+
+def played_out(game, state):
+    copy, reward = game.copy(state), np.zeros(2)
+    with np.errstate(over="ignore"):
+        game.rules.playout(copy, make_rng(0), reward)
+    return reward
+
+
+def test_an_ending_is_played_perfectly():
+    rng, seen = random.Random(1), set()
+    for _ in range(40):
+        state = random_state(SMALL, rng.randrange(3, 12), rng)
+        if SMALL.is_over(state):
+            continue
+        player, value = SMALL.to_play(state), exact(state)
+        reward = played_out(SMALL, state)
+        assert reward[player] == value
+        assert reward.sum() == 0
+        seen.add(value)
+    assert len(seen) > 1
+
+
+@pytest.mark.peer
+def test_endings_are_those_of_a_perfect_player():
+    bitbully = pytest.importorskip(
+        "bitbully", reason="bitbully, of the dev extra, is not installed"
+    )
+    oracle, rng, seen = bitbully.BitBully(opening_book=None), random.Random(2), set()
+    while len(seen) < 3 or rng.random() < 0.98:
+        board, actions = bitbully.Board(), []
+        while len(actions) < 42 - ENDING and not board.is_game_over():
+            actions.append(rng.choice(board.legal_moves()))
+            board.play(actions[-1])
+        if board.is_game_over():
+            continue
+        state = WISE.play(actions)
+        best = int(np.sign(max(oracle.score_all_moves(board).values())))
+        assert played_out(WISE, state)[WISE.to_play(state)] == best
+        seen.add(best)
+
+
+def test_wise_playouts_are_the_same_compiled_and_in_plain_python():
+    report = ramify.check(WISE, episodes=30, wise=True)
+    assert report.ok, str(report)
+
+
+def test_other_playouts_are_refused():
+    with pytest.raises(ValueError, match='must be "uniform" or "wise"; got \'perfect\''):
+        connect_four(playouts="perfect")
