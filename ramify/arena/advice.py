@@ -248,13 +248,8 @@ class _Trial:
     def find_references(self, deep: int, max_states: int, tolerance: float) -> None:
         """What the actions of every state are worth."""
         self.total += 2 * deep * len(self.states)
-        options = self.options
-        if "solver" not in options:
-            try:
-                Searcher(self.game, solver=True, **options)
-                options = {**options, "solver": True}
-            except ValueError:  # not with these rules: the searches do without proofs
-                pass
+        # A search that proves its root ends early, and knows little of the other actions then.
+        options = {**self.options, "solver": False}
         for place, state in enumerate(self.states):
             found = exact_reference(self.game, state, max_states, tolerance) if max_states else None
             if found is None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ramify.errors import RamifyError
+from ramify.errors import BrokenGame, RamifyError
 from ramify.game import Game
 from ramify.result import SearchResult
 from ramify.solver import solve
@@ -34,6 +34,8 @@ def exact_reference(
     """Exact values of the actions; None where too much can follow."""
     try:
         solution = solve(game, state, max_states=max_states)
+    except BrokenGame:
+        raise
     except RamifyError:  # too many states, or values that never settle
         return None
     player = game.to_play(state)
@@ -75,15 +77,10 @@ def _disagrees(
 
 
 def _action_values(result: SearchResult, player: int) -> dict[int, tuple[int, float]]:
-    """Visits and value of each action that was taken; the proven value where there is one."""
-    edges = result.edges
-    values = edges["q"][:, player].copy()
-    if "proven" in (edges.dtype.names or ()):
-        proven = edges["proven"][:, player]
-        values = np.where(np.isnan(proven), values, proven)
+    """Visits and value of each action that was taken."""
     return {
-        int(edge["action"]): (int(edge["visits"]), float(value))
-        for edge, value in zip(edges, values, strict=True)
+        int(edge["action"]): (int(edge["visits"]), float(edge["q"][player]))
+        for edge in result.edges
         if edge["visits"] > 0
     }
 

@@ -62,10 +62,10 @@ def test_long_searches_come_to_the_same_best_actions_as_exact_values():
     arguments = {"rules": ["ucb1()"], "budgets": [5], "num_seeds": 1}
     states = random_states(NIM, 8, seed=3)
     exact = advise(NIM, states, **arguments)
-    deep = advise(NIM, states, max_states=0, reference_simulations=3000, **arguments)
+    deep = advise(NIM, states, max_states=0, reference_simulations=20_000, **arguments)
     assert not any(reference.exact for reference in deep.references)
     for one, other in zip(exact.references, deep.references, strict=True):
-        assert one.best == other.best
+        assert one.best == pytest.approx(other.best, abs=0.1)
         best = {action for action in one.values if one.loss(action) <= one.margin}
         assert {action for action in other.values if other.loss(action) <= other.margin} <= best
 
