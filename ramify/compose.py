@@ -211,6 +211,11 @@ def _conflicts(game: Game, options: Options) -> list[str]:
             f"{evaluator.name} plays nothing: use evaluators.playout(), or another rule",
         ),
         (
+            evaluator.plays_out and evaluator.gives_priors and game.rules.priors is None,
+            f"evaluators.playout(priors=True) asks the game for priors, and {game.name} has none: "
+            "give Game a function priors(state, logits), or leave priors= away",
+        ),
+        (
             options.root_noise is not None and not evaluator.gives_priors,
             f"root_noise is mixed into priors, and the evaluator {evaluator.name} gives none",
         ),

@@ -34,7 +34,7 @@ RULES: dict[str, tuple[str, str, str]] = {
     "legal-duplicate": (ERROR, "legal lists no action twice", "List every action once."),
     "legal-changes-state": (ERROR, "legal leaves the state as it is",
         "Change the state in step only; a search calls legal as often as it likes."),
-    "changes-state": (ERROR, "chance, observe, heuristic and random_action leave the state alone",
+    "changes-state": (ERROR, "chance, observe, heuristic, priors, random_action change nothing",
         "Change the state in step only."),
     "chance-count": (ERROR, "chance gives 1 to max_outcomes different outcomes",
         "Raise max_outcomes=, or return the number of outcomes written, each once."),
@@ -64,6 +64,8 @@ RULES: dict[str, tuple[str, str, str]] = {
     "observe-finite": (ERROR, "observations are finite", "Look for a division by zero."),
     "heuristic-range": (WARNING, "the heuristic is finite and within payoff_range",
         "Write what is still to be won from the state on, for every player."),
+    "priors-range": (ERROR, "priors writes a number, or minus infinity, for every legal action",
+        "Look for a division by zero and for the logarithm of something negative."),
     "show-fails": (ERROR, "show and show_action give text", "They are called in every state."),
     "read-action-roundtrip": (ERROR, "read_action understands what show_action writes",
         "Let the two be each other's inverse, with one text for each action."),
@@ -170,6 +172,10 @@ def plain_rules(game: Game) -> set[str]:
         "observe-shape": game.rules.observe,
         "observe-finite": game.rules.observe,
         "heuristic-range": game.rules.heuristic,
-        "changes-state": game.rules.chance or game.rules.observe or game.rules.heuristic,
+        "priors-range": game.rules.priors,
+        "changes-state": game.rules.chance
+        or game.rules.observe
+        or game.rules.heuristic
+        or game.rules.priors,
     }
     return rules | {rule for rule, applies in conditions.items() if applies}

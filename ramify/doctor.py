@@ -24,6 +24,7 @@ from ramify.evaluators import (
     ENDLESS_PLAYOUT,
     GUARD,
     chance,
+    give_priors,
     heuristic,
     legal,
     play_steps,
@@ -63,14 +64,14 @@ MANY = 1e-6  # a relative difference of floats that is more than rounding
 
 observe = start = UNBOUND  # bound with the rest of the rules
 OPERATIONS = (*SIGNATURES, "play")  # "play" is step-by-step play to the end
-LEGAL, STEP, START, CHANCES, OBSERVE, RANDOM_ACTION, PLAYOUT, HEURISTIC, PLAY = range(9)
+LEGAL, STEP, START, CHANCES, OBSERVE, RANDOM_ACTION, PLAYOUT, HEURISTIC, PRIORS, PLAY = range(10)
 CALLS_LEGAL = CALLS_STEP = CALLS_START = CALLS_CHANCE = CALLS_OBSERVE = UNBOUND
-CALLS_RANDOM_ACTION = CALLS_PLAYOUT = CALLS_HEURISTIC = CALLS_PLAY = UNBOUND
+CALLS_RANDOM_ACTION = CALLS_PLAYOUT = CALLS_HEURISTIC = CALLS_PRIORS = CALLS_PLAY = UNBOUND
 
 
 def operate(
     operation: int, number: int, states: Any, actions: np.ndarray, probabilities: np.ndarray,
-    vectors: np.ndarray, planes: np.ndarray, rng: np.ndarray, data: Any,
+    vectors: np.ndarray, planes: np.ndarray, logits: np.ndarray, rng: np.ndarray, data: Any,
 ) -> int:  # fmt: skip
     """One call of a rule on `states[0]`; `number` is the action, the player or the most plies."""
     state = states[0]
@@ -92,6 +93,8 @@ def operate(
         playout_to_end(state, rng, reward, data)
     if CALLS_HEURISTIC and operation == HEURISTIC:
         heuristic(state, reward, data)
+    if CALLS_PRIORS and operation == PRIORS:
+        give_priors(state, logits, data)
     if CALLS_PLAY and operation == PLAY:
         returns = vectors[1]
         result = np.int64(
@@ -111,6 +114,7 @@ class _Compiled:
         self.probabilities = np.zeros(game.max_outcomes)
         self.vectors = np.zeros((2, game.num_players))
         self.planes = np.zeros(game.observation_shape or (1,), np.float32)
+        self.logits = np.zeros(game.num_actions)
         self.rng = make_rng(0)
         bound = evaluators.bindings(game, evaluators.playout())
         bound |= {name: evaluators.rule(game, name) for name in ("observe", "start")}
@@ -121,7 +125,7 @@ class _Compiled:
     def _arguments(self, operation: int, number: int) -> tuple[Any, ...]:
         return (
             operation, number, self.states, self.actions, self.probabilities, self.vectors,
-            self.planes, self.rng, self.game.data,
+            self.planes, self.logits, self.rng, self.game.data,
         )  # fmt: skip
 
     def run(self, name: str, record: np.record, number: int = 0) -> int:
@@ -129,6 +133,7 @@ class _Compiled:
         self.states[0] = record
         self.vectors[:] = 0
         self.planes[:] = 0
+        self.logits[:] = 0
         self.actions[:] = GUARD
         return int(self.kernel.call(*self._arguments(OPERATIONS.index(name), number)))
 
@@ -193,6 +198,10 @@ def _lock_step(case: Case, compiled: _Compiled) -> None:
         with _noted(case, "heuristic", position):
             compiled.run("heuristic", position.record)
             _compare(case, "heuristic", values, compiled.vectors[0], position)
+    for position, logits in case.looked_at:
+        with _noted(case, "priors", position):
+            compiled.run("priors", position.record)
+            _compare(case, "priors", logits, compiled.logits, position)
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from ramify.tree import NUM_VALUES, ZERO_SUM, num_values
 
 # Bound when a search is composed: the rules, then what is known of the game.
 legal = step = chance = heuristic = random_action = playout_to_end = evaluate = UNBOUND
+give_priors = UNBOUND
 draw_action = play_on = UNBOUND  # one of the kernels below
 NUM_PLAYERS = NUM_ACTIONS = MAX_OUTCOMES = GUARD_AT = DISCOUNT = UNBOUND
 HAS_CHANCE = HAS_HEURISTIC = IS_ENDLESS_BAD = TAKES_PRIORS = UNBOUND
@@ -77,18 +78,24 @@ class Evaluator:
     plays_out: bool = False  # whether it plays on from a leaf
 
 
-def playout(num_playouts: int = 1, max_plies: int | None = None) -> Evaluator:
+def playout(
+    num_playouts: int = 1, max_plies: int | None = None, *, priors: bool = False
+) -> Evaluator:
     """The mean return of random playouts; one longer than `max_plies` is cut.
 
     A cut playout is worth what the game's `heuristic` says of its last state, 0 without one.
+
+    Args:
+        priors: whether actions get the priors that the game's own function `priors` gives them.
     """
     if num_playouts < 1:
         raise ValueError(f"num_playouts must be at least 1; got {num_playouts}")
     if max_plies is not None and max_plies < 0:
         raise ValueError(f"max_plies must be at least 0; got {max_plies}")
     return Evaluator(
-        "playout", value_by_playouts, num_playouts=num_playouts, max_plies=max_plies, plays_out=True
-    )
+        "playout", value_by_playouts_with_priors if priors else value_by_playouts,
+        gives_priors=priors, num_playouts=num_playouts, max_plies=max_plies, plays_out=True,
+    )  # fmt: skip
 
 
 _EVALUATOR_ARGUMENTS = ("state", "values", "logits", "priors", "rng", "data")
@@ -141,7 +148,7 @@ def bindings(game: Game, evaluator: Evaluator, notes_actions: bool = False) -> d
     }
     for name in ("legal", "step", "chance", "heuristic", "random_action"):
         bound[name] = rule(game, name)
-    bound["playout_to_end"] = rule(game, "playout")
+    bound["playout_to_end"], bound["give_priors"] = rule(game, "playout"), rule(game, "priors")
     bound["draw_action"] = draw_legal if game.rules.random_action is None else draw_shortcut
     # The game's own playout knows no limit and tells no actions; who needs those asks for steps.
     own = game.rules.playout is not None and evaluator.max_plies is None and not notes_actions
@@ -292,6 +299,22 @@ def value_by_playouts(
     for player in range(NUM_PLAYERS):
         returns[player] /= num_playouts
     return check_values(returns, status)
+
+
+def value_by_playouts_with_priors(
+    states: Any, actions: np.ndarray, probabilities: np.ndarray, logits: np.ndarray,
+    reward: np.ndarray, returns: np.ndarray, rng: np.ndarray, played: np.ndarray,
+    num_playouts: int, limit: int, data: Any,
+) -> int:  # fmt: skip
+    """The same, and the game's log-priors in `logits`."""
+    if states[1].to_play >= 0:
+        for action in range(NUM_ACTIONS):
+            logits[action] = 0.0
+        give_priors(states[1], logits, data)
+    return value_by_playouts(
+        states, actions, probabilities, logits, reward, returns, rng, played, num_playouts, limit,
+        data,
+    )  # fmt: skip
 
 
 def value_by_function(

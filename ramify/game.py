@@ -181,6 +181,7 @@ class Rules:
     random_action: Callable[..., int] | None = None
     playout: Callable[..., None] | None = None
     heuristic: Callable[..., None] | None = None
+    priors: Callable[..., None] | None = None
     show: Callable[..., str] | None = None
     show_action: Callable[..., str] | None = None
     read_action: Callable[..., int] | None = None
@@ -196,6 +197,7 @@ SIGNATURES = {
     "random_action": ("state", "rng"),
     "playout": ("state", "rng", "reward"),
     "heuristic": ("state", "values"),
+    "priors": ("state", "logits"),
 }
 
 
@@ -214,6 +216,8 @@ class Game:
         random_action: `random_action(state, rng) -> action`, a faster or wiser playout policy.
         playout: `playout(state, rng, reward)` plays to the end and adds what that pays.
         heuristic: `heuristic(state, values)` writes what a state is worth where a playout is cut.
+        priors: `priors(state, logits)` writes how good actions look before any search, one
+            log-prior per action, 0 before the call; for `evaluators.playout(priors=True)`.
         observe: `observe(state, player, planes)` fills a float32 array of `observation_shape`.
         payoff_range: the range of the return from the start, one pair or one pair per player;
             None means unknown, and the search keeps running minima and maxima.
@@ -249,6 +253,7 @@ class Game:
         random_action: Callable[..., int] | None = None,
         playout: Callable[..., None] | None = None,
         heuristic: Callable[..., None] | None = None,
+        priors: Callable[..., None] | None = None,
         payoff_range: Any = None,
         zero_sum: bool = False,
         discount: float = 1.0,
@@ -263,7 +268,7 @@ class Game:
     ) -> None:
         self.dtype = _checked_dtype(dtype)
         self.rules = Rules(
-            legal, step, start, chance, observe, random_action, playout, heuristic,
+            legal, step, start, chance, observe, random_action, playout, heuristic, priors,
             show, show_action, read_action,
         )  # fmt: skip
         self.num_players = _positive("num_players", num_players)

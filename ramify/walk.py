@@ -69,6 +69,7 @@ class Case:
         self.taken: list[Position] = []
         self.observed: list[tuple[Position, int, np.ndarray]] = []
         self.guessed: list[tuple[Position, np.ndarray]] = []
+        self.looked_at: list[tuple[Position, np.ndarray]] = []  # log-priors
         self.behaviour: dict[Any, tuple[Any, Position]] = {}
 
     def found(
@@ -348,7 +349,10 @@ def _same(case: Case, key: Any, behaviour: Any, position: Position, what: str) -
 def _inspect(case: Case, position: Position, listed: list[int]) -> None:
     """Look at what a game says of a position besides its rules."""
     case.inspected[position.record.tobytes()] = position
-    for look in (_look_at_observe, _look_at_heuristic, _look_at_text, _look_at_random_action):
+    for look in (
+        _look_at_observe, _look_at_heuristic, _look_at_priors, _look_at_text,
+        _look_at_random_action,
+    ):  # fmt: skip
         try:
             look(case, position, listed)
         except Stop:
@@ -392,6 +396,18 @@ def _look_at_heuristic(case: Case, position: Position, listed: list[int]) -> Non
         text = f"the heuristic is {values.tolist()}; payoff_range is {bounds.tolist()}"
         case.found("heuristic-range", text, position)
     case.guessed.append((position, values))
+
+
+def _look_at_priors(case: Case, position: Position, listed: list[int]) -> None:
+    game = case.game
+    if game.rules.priors is None or not listed or int(position.record["to_play"]) == CHANCE:
+        return
+    logits = np.zeros(game.num_actions)
+    _call_aside(case, position, "priors", logits)
+    if not (logits[listed] < np.inf).all():  # minus infinity is a prior of 0
+        text = f"priors wrote {logits[listed].tolist()} for the legal actions"
+        case.found("priors-range", text, position)
+    case.looked_at.append((position, logits))
 
 
 def _look_at_text(case: Case, position: Position, listed: list[int]) -> None:

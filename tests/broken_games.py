@@ -685,6 +685,27 @@ def heuristic_counts_objects() -> Game:
     return heap_game(heuristic=heuristic, payoff_range=(-1, 1))
 
 
+@broken
+def priors_are_nan() -> Game:
+    """The logarithm of nothing less nothing. `priors-range`"""
+
+    def priors(state, logits):
+        logits[0] = math.nan if state.left == 4 else -math.inf
+
+    return heap_game(priors=priors)
+
+
+@broken
+def priors_change_the_state() -> Game:
+    """Priors count down on the way. `changes-state`"""
+
+    def priors(state, logits):
+        state.left -= 1
+        logits[0] = state.left
+
+    return heap_game(priors=priors)
+
+
 # --- for people ----------------------------------------------------------------------------------
 
 

@@ -648,6 +648,7 @@ def test_a_file_that_cannot_be_imported_says_where(refused, tmp_path, source, me
         ),
         ("play connect_four --player 2", "--player must be 0 to 1, or none to watch; got 2"),
         ("play connect_four --player me", 'unable to convert "me" into int'),
+        ("play connect_four --against nobody", "nobody"),
         ("play", "GAME requires an argument"),
         ("diff a.tree", "SECOND requires an argument"),
         ("serach connect_four", 'Unknown command "serach". Did you mean "search"?'),
@@ -725,6 +726,73 @@ def test_play_can_be_watched(play, file):
     assert "your action" not in output
     assert "player 0 plays +1" in output
     assert "Returns: player 0 +1, player 1 -1\n" in output
+
+
+AGENTS = """
+class Careful:
+    def begin(self, game, player, seed):
+        self.player, self.total = player, 0
+
+    def watch(self, state, action):
+        self.total += action + 1
+
+    def act(self, state):
+        assert self.total == state["total"]  # it was told of everything
+        return 1 if self.total % 3 == 2 else 0
+
+
+class Failing(Careful):
+    def act(self, state):
+        raise OSError("no more paper")
+
+
+class Cheating(Careful):
+    def act(self, state):
+        return 7
+"""
+
+
+@pytest.fixture
+def agents(tmp_path):
+    path = tmp_path / "agents_here.py"
+    path.write_text(AGENTS)
+    return path
+
+
+def test_a_person_can_play_against_an_agent(play, file, agents):
+    against = f"{agents}:Careful"
+    output = play(f"{file}:race", "+2", "+1", options=("--against", against, "--player", "0"))
+    assert f"You are player 0 against {against}." in output
+    assert f"player 1 ({against}) plays +2" in output
+    assert "Returns: player 0 (you) -1, player 1 +1\n" in output
+
+
+def test_an_agent_learns_of_what_is_taken_back(play, file, agents):
+    typed = ("+1", "undo", "+2", "+1")
+    output = play(
+        f"{file}:race", *typed, options=("--against", f"{agents}:Careful", "--player", "0")
+    )
+    assert "The episode is over" in output
+
+
+def test_the_search_plays_against_an_agent(play, file):
+    output = play(f"{file}:race", options=("--against", "random"))
+    assert "The search is player 0 against random." in output
+    assert re.search(r"player 0 plays \+1   \(expects", output)
+    assert "player 1 (random) plays" in output
+
+
+@pytest.mark.parametrize(
+    ("against", "message"),
+    [
+        ("Failing", "Failing failed as player 1: OSError: no more paper"),
+        ("Cheating", "Cheating plays 7, which is not legal"),
+    ],
+)
+def test_an_agent_that_fails_is_told(file, agents, capsys, against, message):
+    tokens = ["play", f"{file}:race", "--against", f"{agents}:{against}", "--simulations", "50"]
+    assert cli.main(tokens) == 2
+    assert message in capsys.readouterr().err
 
 
 def test_chance_is_drawn_with_the_seed_and_undo_does_not_draw_again(play, file):

@@ -9,11 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+import ramify
 from ramify import OVER, BrokenGame, Game, IllegalAction
 from ramify._compile import UNBOUND, compile_kernel
-from ramify.evaluators import rule
+from ramify.evaluators import playout, rule
 from ramify.game import StateView, make_rng
-from ramify.games.go import COLUMNS, go
+from ramify.games.go import AROUND, COLUMNS, go, shape_table
+from ramify.games.nim import nim
+from ramify.selection import puct, rave
 from tests.perft import CompiledGame, Recorded
 
 random_action = UNBOUND
@@ -352,6 +355,213 @@ def test_plain_random_actions_are_legal() -> None:
             state, _ = game.step(state, action)
 
 
+# --- wise playouts -------------------------------------------------------------------------------
+
+
+def wise_draws(game: Game, state: np.record, num_draws: int = 60) -> set[str]:
+    """Which actions playouts draw in a state."""
+    rng = make_rng(5)
+    with np.errstate(over="ignore"):
+        drawn = [int(game.rules.random_action(StateView(state), rng)) for _ in range(num_draws)]
+    return {game.show_action(state, action) for action in drawn}
+
+
+def after(game: Game, last: str, to_play: int, *rows: str) -> np.record:
+    """The state with these stones, of which the last one was put on the point `last`."""
+    state = placed(game, to_play, *rows)
+    state["last"] = COLUMNS.index(last[0]) + (int(last[1:]) - 1) * len(rows)
+    assert state["board"][state["last"]] == 2 - to_play
+    return state
+
+
+def wise_episode(game: Game, seed: int) -> list[tuple[np.record, int]]:
+    """The states and actions of one playout from the start."""
+    rng, state, taken = make_rng(seed), game.start(), []
+    while not game.is_over(state):
+        with np.errstate(over="ignore"):
+            action = int(game.rules.random_action(StateView(state), rng))
+        taken.append((state, action))
+        state, _ = game.step(state, action)
+    return taken
+
+
+def is_own_eye(board: np.ndarray, row: int, col: int, stone: int) -> bool:
+    """By hand: own stones on all sides, and no two corners that are hostile or off the board."""
+    padded = np.pad(board, 1, constant_values=3)
+    around = padded[row : row + 3, col : col + 3]
+    sides, corners = around.ravel()[1::2], around.ravel()[[0, 2, 6, 8]]
+    hostile = (corners == 3 - stone).sum() + (corners == 3).any()
+    return bool(np.isin(sides, (stone, 3)).all()) and hostile < 2
+
+
+def test_wise_playouts_are_legal_fill_no_eye_and_pass_last() -> None:
+    game = go(5, playouts="wise")
+    passes = 0
+    for seed in range(12):
+        for state, action in wise_episode(game, seed):
+            legal = game.legal(state)
+            assert action in legal
+            board, stone = state["board"][:25].reshape(5, 5), int(state["to_play"]) + 1
+            if action < 25:
+                assert not is_own_eye(board, *divmod(action, 5), stone)
+            else:
+                # Points left out are eyes, or half of the time a stone that could be captured.
+                passes += 1
+                open_points = [a for a in legal[:-1] if not is_own_eye(board, *divmod(a, 5), stone)]
+                for point in open_points:
+                    after_it, _ = game.step(state, point)
+                    assert lone_liberties(game, after_it, point) < 2
+    assert passes >= 12
+
+
+def lone_liberties(game: Game, state: np.record, point: int) -> int:
+    """How many liberties the chain on a point has."""
+    board = state["board"][:25].reshape(5, 5)
+    chain = next(each for each in chains_of(board) if divmod(point, 5) in each)
+    return len({near for stone in chain for near in around(stone) if board[near] == 0})
+
+
+def test_a_stone_that_can_be_captured_is_captured() -> None:
+    game = go(5, playouts="wise")
+    rows = (". . . . .", ". . X . .", ". X O . .", ". . X . .", ". . . . .")
+    assert wise_draws(game, after(game, "C3", 0, *rows)) == {"D3"}
+
+
+def test_a_chain_in_danger_runs_where_that_helps() -> None:
+    game = go(5, playouts="wise")
+    rows = (". . . . .", ". . O . .", ". O X . .", ". . O . .", ". . . . .")
+    assert wise_draws(game, after(game, "C2", 0, *rows)) == {"D3"}
+
+
+def test_a_chain_in_danger_may_capture_instead() -> None:
+    game = go(5, playouts="wise")
+    # The white stone on D3 has one liberty, E3; the black one on C3 has one, C4.
+    rows = (". . . . .", ". . . X .", ". O X O .", ". . O X .", ". . . . .")
+    assert wise_draws(game, after(game, "C2", 0, *rows)) == {"E3", "C4"}
+
+
+def test_a_chain_that_cannot_be_rescued_is_left() -> None:
+    game = go(5, playouts="wise")
+    # Running to A1 leaves one liberty, B1.
+    rows = (". . . . .", ". . . . .", "O . . . .", "X O . . .", ". . . . .")
+    assert "A1" not in wise_draws(game, after(game, "A3", 0, *rows))
+
+
+def test_playouts_answer_the_last_stone_with_a_shape() -> None:
+    game = go(7, playouts="wise")
+    # White pushed past a black stone: black plays hane around it.
+    rows = 2 * (7 * ". ",) + (". . . . . . .", ". . X O . . .") + 3 * (7 * ". ",)
+    drawn = wise_draws(game, after(game, "D4", 0, *rows), num_draws=200)
+    assert drawn <= {"C3", "C5", "D3", "D5", "E3", "E4", "E5"}
+    assert {"D3", "D5"} <= drawn
+
+
+def test_playouts_pass_where_only_eyes_are_left() -> None:
+    game = go(3, playouts="wise")
+    state = placed(game, 0, ". X .", "X X X", ". X .")
+    assert wise_draws(game, state) == {"pass"}
+
+
+def test_shapes_are_the_same_turned_mirrored_and_in_other_colours() -> None:
+    bits = np.unpackbits(shape_table().view(np.uint8), bitorder="little").astype(bool)
+    assert 0 < bits.sum() < 4**8 / 4
+    grid = np.full((3, 3), -1)
+    for i, place in enumerate(AROUND):
+        grid[place] = i
+    codes = np.arange(4**8)
+    points = codes[:, None] >> 2 * np.arange(8) & 3
+    swapped = np.array([0, 2, 1, 3])[points]
+    for turns in range(4):
+        for turned in (np.rot90(grid, turns), np.rot90(grid, turns).T):
+            order = [turned[place] for place in AROUND]
+            for seen in (points, swapped):
+                others = (seen[:, order] << 2 * np.arange(8)).sum(axis=1)
+                assert (bits[others] == bits).all()
+
+
+@pytest.mark.parametrize(
+    ("rows", "is_shape"),
+    [
+        (("XOX", "...", "..."), True),  # hane between two stones
+        (("XO.", "...", "..."), True),
+        (("XO.", "O..", "..."), True),  # a cut
+        ((".X.", "O.O", "..."), True),
+        (("OX.", "X.O", "###"), True),  # at the edge
+        (("...", "...", "..."), False),
+        (("XXX", "X.X", "XXX"), False),
+        (("...", "X..", "..."), False),
+    ],
+)
+def test_shapes_are_those_of_hane_cut_and_edge(rows: tuple[str, ...], is_shape: bool) -> None:
+    code = sum(".XO#".index(rows[row][col]) << 2 * i for i, (row, col) in enumerate(AROUND))
+    assert bool(shape_table()[code >> 5] >> (code & 31) & 1) == is_shape
+
+
+def test_compiled_and_plain_playouts_draw_the_same() -> None:
+    game = go(5, playouts="wise")
+    states, rng, drawn = np.zeros(1, game.dtype), make_rng(1), np.zeros(1, np.int64)
+    arguments = (states, rng, drawn, game.data)
+    bound = {"random_action": rule(game, "random_action")}
+    draw = compile_kernel(draw_many, bound, arguments, label="go: wise actions").call
+    for seed in range(10):
+        for state, _ in wise_episode(game, seed):
+            states[0] = state
+            plain = make_rng(seed)
+            rng[0] = plain[0]
+            draw(*arguments)
+            with np.errstate(over="ignore"):
+                assert game.rules.random_action(StateView(state), plain) == drawn[0]
+            assert rng[0] == plain[0]
+
+
+def test_a_wise_game_passes_the_doctor() -> None:
+    report = ramify.check(go(3, playouts="wise"), wise=True, episodes=20, num_simulations=0)
+    assert report.findings == ()
+
+
+def logits_of(game: Game, state: np.record) -> dict[str, float]:
+    logits = np.zeros(game.num_actions)
+    game.rules.priors(StateView(state), logits)
+    return {game.show_action(state, a): float(logits[a]) for a in game.legal(state)}
+
+
+def test_priors_like_captures_and_shapes_and_no_own_eyes() -> None:
+    game = go(5)
+    rows = (". X . . .", "X X . . .", ". X O . .", ". . X . .", ". . . . .")
+    logits = logits_of(game, after(game, "C3", 0, *rows))
+    quiet = logits["E5"]
+    assert max(logits, key=lambda move: logits[move]) in ("D3", "C4")
+    assert logits["A5"] < quiet - 3
+    assert logits["pass"] < quiet
+
+
+def test_priors_steer_a_search_with_playouts() -> None:
+    game = go(5, playouts="wise")
+    rows = (". . . . .", ". . X . .", ". X O . .", ". . X . .", ". . . . .")
+    state = after(game, "C3", 0, *rows)
+    options: dict[str, Any] = {"num_simulations": 30, "selection": puct()}
+    with_priors = ramify.search(game, state, evaluator=playout(priors=True), **options)
+    assert game.show_action(state, with_priors.action) == "D3"
+    alone = ramify.search(game, state, evaluator=playout(), **options)
+    capture = game.read_action(state, "D3")
+    assert with_priors.policy()[capture] > alone.policy()[capture]
+
+
+def test_priors_go_with_all_moves_as_first() -> None:
+    game = go(5, playouts="wise")
+    result = ramify.search(
+        game, game.start(), num_simulations=200, selection=rave(puct()),
+        evaluator=playout(priors=True),
+    )  # fmt: skip
+    assert result.simulations == 200
+
+
+def test_a_game_without_priors_cannot_give_them() -> None:
+    game = nim()
+    with pytest.raises(ValueError, match=r"asks the game for priors, and nim.* has none"):
+        ramify.search(game, game.start(), num_simulations=1, evaluator=playout(priors=True))
+
+
 # --- for people and networks ---------------------------------------------------------------------
 
 
@@ -395,6 +605,7 @@ def test_planes_show_stones_ko_pass_and_colour() -> None:
         ({"size": 20}, "size must be from 2 to 19; got 20"),
         ({"komi": float("nan")}, "komi must be a finite number; got nan"),
         ({"komi": float("inf")}, "komi must be a finite number; got inf"),
+        ({"playouts": "clever"}, 'playouts must be "uniform" or "wise"; got \'clever\''),
     ],
 )
 def test_parameters_out_of_range_are_refused(parameters: dict[str, Any], message: str) -> None:

@@ -9,7 +9,7 @@ import random
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -38,31 +38,93 @@ def play(
     game: str,
     /,
     *,
-    player: int | None = 0,
+    player: int | Literal["none"] | None = None,
+    against: str | None = None,
     budget: Budget = NO_BUDGET,
     method: Method = NO_METHOD,
     seed: int | None = None,
 ) -> None:
-    """An episode in the terminal: you against the search.
+    """An episode in the terminal: you against the search, or the search against another program.
 
     Args:
         game: built-in name, name:arguments, or file.py:name.
-        player: the seat you take, from 0 on; none to watch the search play all of them.
+        player: the seat you take, from 0 on; none to watch. 0 by default, or none with --against.
+        against: who has the other seats instead of the search: an agent as in `ramify match`, say
+            gnugo, random or my_agents.py:Clever. If you do not play, the search has seat 0.
         seed: decides chance outcomes and the search; another one each time by default.
     """
     chosen, options = specs.read_game(game), search_options(method)
     budget = checked_budget(budget, Budget(seconds=shared.DEFAULT_SECONDS))
-    if player is not None and not 0 <= player < chosen.num_players:
+    if player is None:
+        player = 0 if against is None else "none"
+    person = None if player == "none" else player
+    if person is not None and not 0 <= person < chosen.num_players:
         raise RamifyError(
-            f"--player must be 0 to {chosen.num_players - 1}, or none to watch; got {player}"
+            f"--player must be 0 to {chosen.num_players - 1}, or none to watch; got {person}"
         )
     if seed is None:
         seed = random.randrange(1_000_000)
-    _greet(chosen, player, budget, seed)
-    try:
-        _play_episode(chosen, player, budget, seed, options)
-    except (KeyboardInterrupt, EOFError):
-        print("\nGood-bye.")
+    with contextlib.closing(_Guests(chosen, against, person or 0, seed)) as guests:
+        _greet(chosen, person, guests, budget, seed)
+        try:
+            _play_episode(chosen, person, guests, budget, seed, options)
+        except (KeyboardInterrupt, EOFError):
+            print("\nGood-bye.")
+
+
+class _Guests:
+    """The agents of `--against`, one for each seat but one; none where nobody was asked."""
+
+    def __init__(self, game: Game, against: str | None, other: int, seed: int) -> None:
+        self.game, self.text, self.seed = game, against, seed
+        self.agents: dict[int, Any] = {}
+        if against is not None:
+            from ramify.arena import make_agent
+
+            seats = [seat for seat in range(game.num_players) if seat != other]
+            self.agents = {seat: make_agent(against) for seat in seats}
+        self.begin([])
+
+    def begin(self, plies: list[_Ply]) -> None:
+        """Let them know of an episode so far, from its start."""
+        for seat, agent in self.agents.items():
+            self._ask(seat, agent.begin, self.game, seat, self.seed)
+        for ply in plies:
+            self.watch(ply.state, ply.action)
+
+    def watch(self, state: np.record, action: int) -> None:
+        for seat, agent in self.agents.items():
+            self._ask(seat, getattr(agent, "watch", lambda *_: None), state, action)
+
+    def action(self, state: np.record) -> int:
+        """What the one to play takes; EOFError where it resigns."""
+        from ramify.arena.external import Resigned
+
+        seat = self.game.to_play(state)
+        try:
+            action = int(self._ask(seat, self.agents[seat].act, state))
+        except Resigned:
+            print(f"player {seat} ({self.text}) resigns")
+            raise EOFError from None
+        if action not in self.game.legal(state):
+            raise RamifyError(f"{self.text} plays {action}, which is not legal")
+        print(f"player {seat} ({self.text}) plays {self.game.show_action(state, action)}")
+        return action
+
+    def close(self) -> None:
+        for agent in self.agents.values():
+            getattr(agent, "close", lambda: None)()
+
+    def _ask(self, seat: int, function: Callable[..., Any], *arguments: Any) -> Any:
+        from ramify.arena.external import Resigned
+
+        try:
+            return function(*arguments)
+        except (RamifyError, Resigned):
+            raise
+        except Exception as error:
+            kind = type(error).__name__
+            raise RamifyError(f"{self.text} failed as player {seat}: {kind}: {error}") from error
 
 
 @dataclass(frozen=True)
@@ -70,13 +132,15 @@ class _Ply:
     """One action of an episode."""
 
     state: np.record  # in which it was taken
+    action: int
     reward: np.ndarray  # [num_players], what it paid
 
 
 def _play_episode(
-    game: Game, person: int | None, budget: Budget, seed: int, options: dict[str, Any]
-) -> None:
-    """Play to the end; EOFError or KeyboardInterrupt where the person leaves."""
+    game: Game, person: int | None, guests: _Guests, budget: Budget, seed: int,
+    options: dict[str, Any],
+) -> None:  # fmt: skip
+    """Play to the end; EOFError or KeyboardInterrupt where someone leaves."""
     state, plies = game.start(), list[_Ply]()
     while not game.is_over(state) and len(plies) < (game.max_plies or math.inf):
         to_play, ply = game.to_play(state), len(plies)
@@ -89,24 +153,32 @@ def _play_episode(
             answer = _ask_action(game, state, search_here)
             if answer is None:
                 state = _take_back(game, state, plies, person)
+                guests.begin(plies)
                 continue
             action = answer
         else:
-            action = _agent_action(game, state, search_here, watched=person is None)
+            if person is None:
+                print(f"\n{game.show(state)}\n")
+            is_guest = to_play in guests.agents
+            action = guests.action(state) if is_guest else _searched(game, state, search_here)
         after, reward = game.step(state, action)
-        plies.append(_Ply(state, reward))
+        plies.append(_Ply(state, action, reward))
+        guests.watch(state, action)
         state = after
     _announce_end(game, person, state, plies)
 
 
-def _greet(game: Game, person: int | None, budget: Budget, seed: int) -> None:
+def _greet(game: Game, person: int | None, guests: _Guests, budget: Budget, seed: int) -> None:
     limits = [] if budget.simulations is None else [f"{budget.simulations:,} simulations"]
     limits += [] if budget.seconds is None else [f"{budget.seconds:g} s"]
     print(f"{game.name}, {' or '.join(limits)} an action, seed {seed}")
-    if person is None:
-        print("The search plays for everyone.")
+    if person is not None:
+        against = f" against {guests.text}" if guests.agents else ""
+        print(f"You are player {person}{against}. Type an action, {HINT}, {UNDO} or {QUIT}.")
+    elif guests.agents:
+        print(f"The search is player 0 against {guests.text}.")
     else:
-        print(f"You are player {person}. Type an action, {HINT}, {UNDO} or {QUIT}.")
+        print("The search plays for everyone.")
 
 
 def _draw_outcome(game: Game, state: np.record, seed: int, ply: int) -> int:
@@ -163,12 +235,8 @@ def _take_back(game: Game, state: np.record, plies: list[_Ply], person: int) -> 
     return state
 
 
-def _agent_action(
-    game: Game, state: np.record, search_here: Callable[[], ramify.SearchResult], watched: bool
-) -> int:
+def _searched(game: Game, state: np.record, search_here: Callable[[], ramify.SearchResult]) -> int:
     """What the search plays."""
-    if watched:
-        print(f"\n{game.show(state)}\n")
     result = _uninterrupted(search_here())
     player = game.to_play(state)
     assert result.action is not None, "a player is to play"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -13,13 +15,19 @@ COLUMNS = "ABCDEFGHJKLMNOPQRST"  # no I, as everywhere in go
 MIX = 0x2545F4914F6CDD1D
 
 
-def go(size: int = 9, komi: float = 7.5) -> Game:
+def go(size: int = 9, komi: float = 7.5, playouts: str = "uniform") -> Game:
     """Go on boards from 2 x 2 to 19 x 19; action `row * size + col` from A1, the last one passes.
 
     Two passes in a row or `2 * size * size` plies end the game: who has more area, with `komi` for
     white, gets 1 and the other -1. A stone that makes a board that was there before ends it too,
     as a draw. Simple ko and suicide are illegal.
+
+    Args:
+        playouts: "uniform", any legal action is as likely as any other; "wise", playouts know of
+            captures, shapes and eyes, and pass only where nothing sensible is left.
     """
+    if playouts not in ("uniform", "wise"):
+        raise ValueError(f'playouts must be "uniform" or "wise"; got {playouts!r}')
     if not 2 <= size <= 19:
         raise ValueError(f"size must be from 2 to 19; got {size}")
     if not math.isfinite(komi):
@@ -38,6 +46,7 @@ def go(size: int = 9, komi: float = 7.5) -> Game:
             ("ply", np.int16),
             ("ko", np.int16),  # where a stone would take back at once; `border` for nowhere
             ("past", np.int64),  # a hash of the set of boards so far
+            ("last", np.int16),  # where the last stone was put; `border` after a pass
             # What follows is derived from the moves, to play on faster. Stones that touch are a
             # chain, and an empty point is a chain of its own. A chain is known by its head.
             ("head", np.uint16, cells + 1),
@@ -57,7 +66,7 @@ def go(size: int = 9, komi: float = 7.5) -> Game:
     )
 
     def start(state):
-        state.ko = border
+        state.ko = state.last = border
         state.num_empty = cells
         for cell in range(cells + 1):
             state.head[cell] = cell
@@ -108,6 +117,7 @@ def go(size: int = 9, komi: float = 7.5) -> Game:
     def step(state, action, reward):
         player = state.to_play
         state.ply += 1
+        state.last = action
         repeated = False
         if action == border:
             state.passes += 1
@@ -261,15 +271,18 @@ def go(size: int = 9, komi: float = 7.5) -> Game:
             raise ValueError(f"rows are from 1 to {size}; got {row + 1}")
         return row * size + col
 
+    wise_action, priors = knowledge(size, may_place)
+    is_wise = playouts == "wise"
     return Game(
         position,
         legal,
         step,
         num_players=2,
         num_actions=cells + 1,
-        name=f"go({size}x{size}, komi {komi:g})",
+        name=f"go({size}x{size}, komi {komi:g}{', wise' if is_wise else ''})",
         start=start,
-        random_action=random_action,
+        random_action=wise_action if is_wise else random_action,
+        priors=priors,
         observe=observe,
         observation_shape=(5, size, size),
         payoff_range=(-1, 1),
@@ -282,6 +295,258 @@ def go(size: int = 9, komi: float = 7.5) -> Game:
         show_action=show_action,
         read_action=read_action,
     )
+
+
+# --- what is known of good play -------------------------------------------------------------------
+
+
+def knowledge(size: int, may_place: Callable[..., bool]) -> tuple[Callable[..., Any], ...]:
+    """Playouts that know some go, and what actions look like before any search.
+
+    The ideas and the shapes are those of MoGo (Gelly, Wang, Munos and Teytaud 2006).
+    """
+    cells = size * size
+    border = cells
+    neighbours = neighbour_table(size)
+    around = around_table(size)
+    distances = distance_table(size)
+    lines = line_table(size)
+    shapes = shape_table()
+
+    def wise_action(state, rng):
+        action = border
+        if state.last != border:
+            action = urgent_action(state, rng)
+            if action == border:
+                action = shapely_action(state, rng)
+        if action == border:
+            action = sensible_action(state, rng)
+        return np.int64(action)
+
+    def urgent_action(state, rng):
+        """Capture or rescue a chain at the last stone; `border` where there is none to."""
+        stone = state.to_play + 1
+        chosen, count = border, 0
+        liberty = last_liberty(state, state.last)
+        if liberty != border and may_place(state, liberty):
+            chosen, count = liberty, 1
+        for i in range(4):
+            near = neighbours[state.last, i]
+            if state.board[near] != stone:
+                continue
+            liberty = last_liberty(state, near)
+            if liberty == border:
+                continue
+            counter = counter_capture(state, near, stone)
+            if counter != border and may_place(state, counter):
+                count += 1
+                chosen = counter if random_below(rng, count) == 0 else chosen
+            if count_liberties(state, liberty, stone) >= 2 and may_place(state, liberty):
+                count += 1
+                chosen = liberty if random_below(rng, count) == 0 else chosen
+        return chosen
+
+    def shapely_action(state, rng):
+        """A point beside the last stone where a stone makes a good shape, `border` without one."""
+        stone = state.to_play + 1
+        chosen, count = border, 0
+        for i in range(8):
+            cell = around[state.last, i]
+            if state.board[cell] == EMPTY and is_shapely(state, cell):
+                if may_place(state, cell) and count_liberties(state, cell, stone) >= 2:
+                    count += 1
+                    chosen = cell if random_below(rng, count) == 0 else chosen
+        return chosen
+
+    def sensible_action(state, rng):
+        """Any point but own eyes, seldom one where the stone could be captured at once."""
+        if state.num_empty == 0:
+            return border
+        stone = state.to_play + 1
+        at = random_below(rng, state.num_empty)
+        for _ in range(state.num_empty):
+            cell = state.empty[at]
+            at = at + 1 if at + 1 < state.num_empty else 0
+            if may_place(state, cell) and not is_eye(state, cell, stone):
+                if count_liberties(state, cell, stone) >= 2 or random_below(rng, 2) == 0:
+                    return cell
+        return border
+
+    def last_liberty(state, stone_cell):
+        """The only liberty of the chain of a stone; `border` where it has several."""
+        # With five pairs there is a second point: a point has four neighbours.
+        if state.liberties[state.head[stone_cell]] > 4:
+            return border
+        found = border
+        cell = stone_cell
+        while True:
+            for i in range(4):
+                near = neighbours[cell, i]
+                if state.board[near] == EMPTY and near != found:
+                    if found != border:
+                        return border
+                    found = near
+            cell = state.next[cell]
+            if cell == stone_cell:
+                return found
+
+    def counter_capture(state, stone_cell, stone):
+        """Where an enemy chain beside the chain of a stone is captured; `border` for nowhere."""
+        cell = stone_cell
+        while True:
+            for i in range(4):
+                near = neighbours[cell, i]
+                if state.board[near] == 3 - stone:
+                    liberty = last_liberty(state, near)
+                    if liberty != border:
+                        return liberty
+            cell = state.next[cell]
+            if cell == stone_cell:
+                return border
+
+    def count_liberties(state, cell, stone):
+        """How many liberties a stone on an empty point has with its chain: 0, 1, or 2 for more."""
+        if state.liberties[cell] >= 2:
+            return 2
+        found = border
+        for i in range(4):
+            near = neighbours[cell, i]
+            point = state.board[near]
+            if point == EMPTY:
+                if found != border:
+                    return 2
+                found = near
+            elif point == stone:
+                first = near
+                while True:
+                    for j in range(4):
+                        beside = neighbours[near, j]
+                        if state.board[beside] == EMPTY and beside != cell and beside != found:
+                            if found != border:
+                                return 2
+                            found = beside
+                    near = state.next[near]
+                    if near == first:
+                        break
+            elif point == 3 - stone and last_liberty(state, near) == cell:
+                if found != border or state.length[state.head[near]] > 1:
+                    return 2
+                found = near
+        return 0 if found == border else 1
+
+    def is_eye(state, cell, stone):
+        """Whether an empty point is surrounded by chains of one player that nothing cuts apart."""
+        for i in range(4):
+            point = state.board[neighbours[cell, i]]
+            if point != stone and point != BORDER:
+                return False
+        hostile, at_edge = 0, 0
+        for i in range(4, 8):
+            point = state.board[around[cell, i]]
+            hostile += point == 3 - stone
+            at_edge |= point == BORDER
+        return hostile + at_edge < 2
+
+    def is_shapely(state, cell):
+        """Whether a stone on an empty point makes a good shape with the points around it."""
+        code = np.int64(0)
+        for i in range(8):
+            code |= np.int64(state.board[around[cell, i]]) << (2 * i)
+        return (shapes[code >> 5] >> (code & 31)) & 1 != 0
+
+    def priors(state, logits):
+        for i in range(state.num_empty):
+            cell = np.int64(state.empty[i])
+            logits[cell] = look(state, cell, state.to_play + 1)
+        logits[border] = PASS
+
+    def look(state, cell, stone):
+        """How good a stone on an empty point looks, as a log-prior."""
+        if is_eye(state, cell, stone):
+            return OWN_EYE
+        logit = LONELY[lines[cell]] if is_lonely(state, cell) else 0.0
+        for i in range(4):
+            near = neighbours[cell, i]
+            if is_stone(state, near) and last_liberty(state, near) == cell:
+                logit += ATARI if state.length[state.head[near]] == 1 else ATARI_OF_MANY
+        if count_liberties(state, cell, stone) < 2:
+            logit += SELF_ATARI
+        if is_shapely(state, cell):
+            logit += SHAPE
+        if state.last != border:
+            logit += NEAR[distances[cell, state.last]]
+        return logit
+
+    def is_lonely(state, cell):
+        """Whether no stone is around a point."""
+        for i in range(8):  # noqa: SIM110
+            if is_stone(state, around[cell, i]):
+                return False
+        return True
+
+    def is_stone(state, cell):
+        return state.board[cell] != EMPTY and state.board[cell] != BORDER
+
+    return wise_action, priors
+
+
+# Log-priors, by hand. A chain in atari has one liberty: there it is captured or may run.
+PASS, OWN_EYE, SELF_ATARI, SHAPE, ATARI, ATARI_OF_MANY = -4.0, -6.0, -2.0, 1.0, 1.5, 2.5
+LONELY = np.array([-2.0, -1.0] + 8 * [0.0])  # by the line, that at the edge of the board first
+NEAR = np.array([0.0, 0.0, 1.5, 1.2, 0.8, 0.6, 0.4, 0.2] + 47 * [0.0])  # to the last stone
+
+# Shapes around a point: X and O are stones of either player, x and o anything but such a stone,
+# ? anything, and # the border. The last of them is for the border.
+SHAPES = """
+XOX  XO.  XO?  .O.  XO?  XO?  ?X?  OX?  X.?  OX?  ?X?  ?XO  ?OX
+...  ...  X..  X..  O.o  O.X  O.O  o.O  O.?  X.O  x.O  x.x  X.O
+???  ?.?  x.?  ...  ?o?  ???  ooo  ???  ###  ###  ###  ###  ###
+"""
+
+
+def shape_table() -> np.ndarray:
+    """A bit for each way the eight points around a point may look, set for a shape, uint32."""
+    rows = [line.split() for line in SHAPES.split("\n") if line]
+    bits = np.zeros(4**8, bool)
+    for shape in zip(*rows, strict=True):
+        grid = np.array([list(row) for row in shape])
+        for turns in range(4):
+            for turned in (np.rot90(grid, turns), np.rot90(grid, turns).T):
+                points = "".join(turned[row, col] for row, col in AROUND)
+                for colours in ("XOxo", "OXox"):
+                    codes = [0]
+                    for i, point in enumerate(points.translate(str.maketrans("XOxo", colours))):
+                        codes = [code | seen << 2 * i for code in codes for seen in SEEN[point]]
+                    bits[codes] = True
+    return np.packbits(bits, bitorder="little").view("<u4").astype(np.uint32)
+
+
+SEEN = {
+    ".": (EMPTY,), "X": (1,), "O": (2,), "#": (BORDER,), "?": (0, 1, 2, 3), "x": (0, 2, 3),
+    "o": (0, 1, 3),
+}  # fmt: skip
+AROUND = ((0, 1), (1, 0), (1, 2), (2, 1), (0, 0), (0, 2), (2, 0), (2, 2))
+
+
+def around_table(size: int) -> np.ndarray:
+    """The eight points around each point, those beside it first, and itself, [cell, 9]."""
+    border = size * size
+    cells = np.pad(np.arange(border).reshape(size, size), 1, constant_values=border)
+    places = [cells[row : row + size, col : col + size].ravel() for row, col in (*AROUND, (1, 1))]
+    return np.stack(places, axis=1).astype(np.uint16)
+
+
+def distance_table(size: int) -> np.ndarray:
+    """How far points are from each other, [cell, cell]: rows, columns and the larger of both."""
+    row, col = np.divmod(np.arange(size * size), size)
+    rows, cols = abs(row[:, None] - row), abs(col[:, None] - col)
+    return (rows + cols + np.maximum(rows, cols)).astype(np.uint8)
+
+
+def line_table(size: int) -> np.ndarray:
+    """How far each point is from the edge of the board, 0 at it."""
+    row, col = np.divmod(np.arange(size * size), size)
+    return np.minimum.reduce([row, col, size - 1 - row, size - 1 - col]).astype(np.uint8)
 
 
 def neighbour_table(size: int) -> np.ndarray:

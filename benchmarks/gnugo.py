@@ -1,0 +1,121 @@
+"""How ramify does against GNU Go on 9x9: a match through the arena. Prints JSON.
+
+    python benchmarks/gnugo.py [--games 40] [--seconds 2] [--level 10] [--processes 1] [--path FILE]
+
+Chinese rules, komi 7.5, one thread, no opening book; both colours in turn, with the same seed for
+each pair of games. Afterwards GNU Go is shown every game and asked who won, as a second opinion on
+ramify's count. With --path an interrupted match goes on where it was.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from typing import Any
+
+from ramify.arena import GameRecord, MatchProgress, match
+from ramify.arena.external import gnugo
+
+GAME = 'go(size=9, komi=7.5, playouts="wise")'
+# As in docs/games/go.md.
+SETTING = "selection=puct(c=2), evaluator=playout(priors=True), reuse=True"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--games", type=int, default=40)
+    parser.add_argument("--seconds", type=float, default=2.0)
+    parser.add_argument("--simulations", type=int, help="instead of seconds")
+    parser.add_argument("--level", type=int, default=10)
+    parser.add_argument("--seed", type=int, default=9)
+    parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--path")
+    given = parser.parse_args()
+    budget = f"seconds={given.seconds:g}"
+    if given.simulations is not None:
+        budget = f"simulations={given.simulations}"
+    agents = {"ramify": f"search({budget}, {SETTING})", "gnugo": f"gnugo(level={given.level})"}
+    played = match(
+        GAME, agents, num_games=given.games, openings=0, seed=given.seed,
+        processes=given.processes, path=given.path, progress=tell,
+    )  # fmt: skip
+    games = [described(record) for record in played.records]
+    wins = sum(game["result"] == 1 for game in games)
+    report: dict[str, Any] = {
+        "game": GAME,
+        "agents": agents,
+        "seed": given.seed,
+        "games": len(games),
+        "wins": wins,
+        "draws": sum(game["result"] == 0 for game in games),
+        "share": wins / len(games),
+        "wilson_95": wilson(wins, len(games)),
+        "as_black": sum(game["result"] == 1 for game in games if game["colour"] == "black"),
+        "as_white": sum(game["result"] == 1 for game in games if game["colour"] == "white"),
+        "winner_in_dispute": [game["number"] for game in games if game["disputed"]],
+        "each": games,
+    }
+    print(json.dumps(report, indent=1))
+
+
+def tell(progress: MatchProgress) -> None:
+    print(f"{progress.done} of {progress.total}: {progress.scores}", file=sys.stderr, flush=True)
+
+
+def described(record: GameRecord) -> dict[str, Any]:
+    """One game in figures, with GNU Go's opinion of its end."""
+    seat = record.agents.index("ramify")
+    opinion = second_opinion(record)
+    winner = "B" if record.returns[0] > 0 else "W" if record.returns[1] > 0 else "0"
+    return {
+        "number": record.number,
+        "seed": record.seed,
+        "colour": ("black", "white")[seat],
+        "result": int(record.returns[seat]),
+        "plies": len(record.actions),
+        "end": record.end,
+        "error": record.error,
+        "lead": None if record.end != "over" else lead(record),
+        "gnugo_score": opinion,
+        "disputed": record.end == "over" and opinion[0] != winner,
+        "seconds_per_action": record.seconds[seat] / max(1, record.decisions[seat]),
+        "actions": " ".join(shown(record)),
+    }
+
+
+def lead(record: GameRecord) -> float:
+    """Black's area less that of white and the komi."""
+    area = record.states[-1]["area"]
+    return float((area[:81] == 1).sum() - (area[:81] == 2).sum() - 7.5)
+
+
+def shown(record: GameRecord) -> list[str]:
+    assert record.game is not None
+    pairs = zip(record.states, record.actions, strict=False)
+    return [record.game.show_action(state, action) for state, action in pairs]
+
+
+def second_opinion(record: GameRecord) -> str:
+    """The score that GNU Go gives the end of a game, as B+3.5."""
+    agent = gnugo(level=10)
+    assert record.game is not None
+    agent.begin(record.game, 0, record.seed)
+    for state, action in zip(record.states, record.actions, strict=False):
+        agent.watch(state, action)
+    score = agent.ask("final_score")
+    agent.close()
+    return score
+
+
+def wilson(wins: int, games: int, z: float = 1.959964) -> tuple[float, float]:
+    """The score interval of a share (Wilson 1927)."""
+    share, square = wins / games, z * z / games
+    centre = (share + square / 2) / (1 + square)
+    half = z * math.sqrt(share * (1 - share) / games + square / (4 * games)) / (1 + square)
+    return round(centre - half, 4), round(centre + half, 4)
+
+
+if __name__ == "__main__":
+    main()
