@@ -611,7 +611,8 @@ def study(
 
     Simulations are spent in rounds. After each but the last the most visited nodes are pruned: one
     of at least `min_visits` visits, all of whose actions were tried, loses the edges that `keep`
-    does not name. The search goes on in the same tree as if those actions were not legal.
+    does not name. The search goes on in the same tree as if those actions were not legal. Ctrl-C
+    ends it with what there is.
 
     Args:
         state: where to search; the start of an episode.
@@ -647,6 +648,8 @@ def study(
         )  # fmt: skip
         tree = result.tree
         hbars.append((tree.simulations, law.hbar_at(tree.root.visits)))
+        if result.status == "interrupted":
+            break
         if keep is not None and number + 1 < num_rounds:
             for line, _ in _most_visited(tree, num_nodes):
                 node = _node_at(tree, line)  # edges move where others are dropped

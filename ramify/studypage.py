@@ -39,9 +39,10 @@ def _headline(study: Study) -> str:
     result, options = study.result, study.options
     chosen = result.action
     best = "" if chosen is None else f": {result.game.show_action(result.state, chosen)}"
+    ended = ", interrupted" if result.status == "interrupted" else ""
     return (
-        f"{result.game.name}{best}, {options['num_simulations']:,} simulations in "
-        f"{options['num_rounds']} rounds; kappa {options['kappa']:g}, hbar {options['hbar']:g} "
+        f"{result.game.name}{best}, {result.tree.simulations:,} simulations in "
+        f"{len(study.hbars)} rounds{ended}; kappa {options['kappa']:g}, hbar {options['hbar']:g} "
         f"falling from {options['visit_scale']:g} visits on, mode {options['mode']}, "
         f"seed {options['seed']}"
     )

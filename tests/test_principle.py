@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import numpy as np
@@ -631,3 +632,17 @@ def test_the_command_says_what_is_wrong_in_one_line(capsys, tmp_path):
     ):
         assert main(["principle", "tic_tac_toe", *options]) == 2
         assert message in capsys.readouterr().err
+
+
+def test_ctrl_c_ends_a_study_with_what_there_is(monkeypatch):
+    game, real, rounds = games.tic_tac_toe(), principle.search, []
+
+    def interrupted_at_the_second(*arguments, **options):
+        result = real(*arguments, **options)
+        rounds.append(result)
+        return replace(result, status="interrupted") if len(rounds) == 2 else result
+
+    monkeypatch.setattr(principle, "search", interrupted_at_the_second)
+    study = principle.study(game, num_simulations=1000, num_rounds=5)
+    assert len(rounds) == len(study.hbars) == 2
+    assert "400 simulations in 2 rounds, interrupted" in str(study)
