@@ -7,15 +7,20 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-WIDTH, HEIGHT = 640, 400
+WIDTH, HEIGHT = 640, 400  # without the legend, which stands below
 LEFT, RIGHT, TOP, BOTTOM = 64, 16, 40, 48  # margins
+LINE = 16  # the height of a line of the legend
 # Told apart by people who see colours differently (Okabe and Ito 2008).
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f", "#000000")
+DASHES = ("", "6 3", "2 3", "9 3 2 3")  # of the first eight curves, of the next eight, ...
+CLASS = "ramify-chart"  # keeps the style to the chart where that is part of a page
 STYLE = (
-    "text{font:12px system-ui,sans-serif;fill:#222}.title{font-size:15px;font-weight:600}"
-    ".grid{stroke:#ddd}.axis{stroke:#555}.curve{fill:none;stroke-width:2}"
-    "@media(prefers-color-scheme:dark){text{fill:#ddd}.grid{stroke:#444}.axis{stroke:#aaa}"
-    ".paper{fill:#1b1b1b}}.paper{fill:#fff}"
+    f".{CLASS} text{{font:12px system-ui,sans-serif;fill:#222}}"
+    f".{CLASS} .title{{font-size:15px;font-weight:600}}"
+    f".{CLASS} .paper{{fill:#fff}}.{CLASS} .grid{{stroke:#ddd}}.{CLASS} .axis{{stroke:#555}}"
+    f".{CLASS} .curve{{fill:none;stroke-width:2}}"
+    f"@media(prefers-color-scheme:dark){{.{CLASS} text{{fill:#ddd}}.{CLASS} .paper{{fill:#1b1b1b}}"
+    f".{CLASS} .grid{{stroke:#444}}.{CLASS} .axis{{stroke:#aaa}}}}"
 )
 
 
@@ -53,17 +58,18 @@ def line_chart(
     ys = [y for each in series for y in (*each.y, *(each.low or ()), *(each.high or ()))]
     across = _axis(xs, log_x, LEFT, WIDTH - RIGHT)
     up = _axis(ys, log_y, HEIGHT - BOTTOM, TOP)
+    legend = _legend(series)
+    height = HEIGHT + LINE * len(legend)
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
-        f'aria-label="{_text(title)}"><style>{STYLE}</style>'
-        f'<rect class="paper" width="{WIDTH}" height="{HEIGHT}"/>'
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="{CLASS}" viewBox="0 0 {WIDTH} {height}" '
+        f'role="img" aria-label="{_text(title)}"><style>{STYLE}</style>'
+        f'<rect class="paper" width="{WIDTH}" height="{height}"/>'
         f'<text class="title" x="{LEFT}" y="20">{_text(title)}</text>'
     ]
     parts += _frame(across, up, x_label, y_label)
     for i, each in enumerate(series):
-        parts += _curve(each, COLOURS[i % len(COLOURS)], across, up)
-    parts += _legend([each.name for each in series])
-    return "".join([*parts, "</svg>"])
+        parts += _curve(each, i, across, up)
+    return "".join([*parts, *legend, "</svg>"])
 
 
 # --- axes ----------------------------------------------------------------------------------------
@@ -147,34 +153,46 @@ def _frame(across: _Axis, up: _Axis, x_label: str, y_label: str) -> list[str]:
     return parts
 
 
-def _curve(series: Series, colour: str, across: _Axis, up: _Axis) -> list[str]:
+def _look(number: int) -> tuple[str, str]:
+    """The colour of a curve, and the attributes of its line."""
+    turn, place = divmod(number, len(COLOURS))
+    colour, dashes = COLOURS[place], DASHES[turn % len(DASHES)]
+    return colour, f'class="curve" stroke="{colour}" stroke-dasharray="{dashes or "none"}"'
+
+
+def _curve(series: Series, number: int, across: _Axis, up: _Axis) -> list[str]:
     """Points, the line that joins them, and a bar for each interval."""
     points, parts = [], []
+    colour, line = _look(number)
     for i, (value, worth) in enumerate(zip(series.x, series.y, strict=True)):
         x, y = across.place(value), up.place(worth)
         if x is None or y is None:
             continue
         points.append(f"{x:.1f} {y:.1f}")
-        if series.low is not None and series.high is not None:
-            ends = up.place(series.low[i]), up.place(series.high[i])
-            low, high = (y if end is None else end for end in ends)
+        bounds = (
+            None if series.low is None or series.high is None else (series.low[i], series.high[i])
+        )
+        if bounds is not None and all(map(math.isfinite, bounds)):
+            low, high = (y if end is None else end for end in map(up.place, bounds))
             bar = f"M{x:.1f} {low:.1f}V{high:.1f}m-3 0h6M{x - 3:.1f} {low:.1f}h6"
             parts.append(f'<path d="{bar}" stroke="{colour}" fill="none"/>')
         parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>')
     if series.line and len(points) > 1:
-        parts.insert(0, f'<path class="curve" stroke="{colour}" d="M{"L".join(points)}"/>')
+        parts.insert(0, f'<path {line} d="M{"L".join(points)}"/>')
     return parts
 
 
-def _legend(names: Sequence[str]) -> list[str]:
-    if len(names) < 2:
+def _legend(series: Sequence[Series]) -> list[str]:
+    """A line for each name; none where one curve is all there is."""
+    if len(series) < 2:
         return []
     parts = []
-    for i, name in enumerate(names):
-        y, colour = TOP + 14 + 16 * i, COLOURS[i % len(COLOURS)]
+    for i, each in enumerate(series):
+        y, (colour, line) = HEIGHT + LINE * i + LINE // 2, _look(i)
         parts.append(
-            f'<rect x="{LEFT + 10}" y="{y - 9}" width="10" height="10" fill="{colour}"/>'
-            f'<text x="{LEFT + 26}" y="{y}">{_text(name)}</text>'
+            f'<path {line} d="M{LEFT} {y - 4}h{30 if each.line else 0}"/>'
+            f'<rect x="{LEFT + 12}" y="{y - 7}" width="6" height="6" rx="3" fill="{colour}"/>'
+            f'<text x="{LEFT + 38}" y="{y}">{_text(each.name)}</text>'
         )
     return parts
 

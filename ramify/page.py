@@ -291,7 +291,8 @@ class _Report:
     def _cells_of_row(self, row: int) -> list[tuple[str, float | None, str]]:
         """Text, key to sort by, and attributes of the cells of one row."""
         result, edge = self.result, self.result.edges[row]
-        share, prior, needed = self._shares[row], float(edge["prior"]), float(self._needed[row])
+        share, needed = float(self._shares[row]), float(self._needed[row])
+        prior = float(edge["prior"])
         cells: list[tuple[str, float | None, str]] = [
             (escape(self.text(int(edge["action"]))), None, ""),
             (f"{edge['visits']:,}", int(edge["visits"]), ""),
@@ -333,7 +334,9 @@ class _Report:
             title = "" if line is None else f' title="{escape(line.note())}"'
             body.append(
                 f'<tr data-action="{action}"{chosen}><th scope="row">{name}</th>'
-                + "".join(f'<td data-key="{key!r}"{more}>{text}</td>' for text, key, more in cells)
+                + "".join(
+                    f'<td data-key="{_key(key)}"{more}>{text}</td>' for text, key, more in cells
+                )
                 + f'<td class="line-cell"{title}>{told}</td></tr>'
             )
         hidden = len(self.result.edges) - MOST_ROWS
@@ -540,6 +543,17 @@ def _player_name(player: int) -> str:
     return {CHANCE: "chance"}.get(
         player, f"player {player}" if player >= 0 else "nobody: it is over"
     )
+
+
+def _key(value: float | None) -> str:
+    """A number to sort by as JavaScript reads it; what is not known comes below all others.
+
+    >>> _key(0.25), _key(float("inf")), _key(float("nan"))
+    ('0.25', 'Infinity', '-Infinity')
+    """
+    if value is None or math.isnan(value):
+        return "-Infinity"
+    return repr(float(value)) if math.isfinite(value) else f"{'-' * (value < 0)}Infinity"
 
 
 def _needed_text(needed: float) -> str:

@@ -336,6 +336,16 @@ def place(error: Exception) -> str:
     return f"{places[-1].filename}, line {places[-1].lineno}, in {places[-1].name}: "
 
 
+def reason(error: Exception) -> str:
+    """What an error says, with its kind where that is not one that is raised to say something.
+
+    >>> reason(ValueError("too large")), reason(KeyError("x"))
+    ('too large', "KeyError: 'x'")
+    """
+    said = isinstance(error, (ValueError, TypeError))
+    return str(error) if said else f"{type(error).__name__}: {error}"
+
+
 def _only_game(path: str, module: types.ModuleType) -> str:
     """The name of the one game in a file; an error where there is none or a choice."""
     names = [name for name, value in vars(module).items() if isinstance(value, Game)]
@@ -359,36 +369,45 @@ def _games_in(module: types.ModuleType) -> str:
 
 
 def play_actions(game: Game, texts: Sequence[str], option: str = "--actions") -> np.record:
-    """The state after the actions of a person, all as the game shows them or all as numbers.
+    """The state after the actions of a person, as in `read_actions`."""
+    return game.play(read_actions(game, texts, option))
+
+
+def read_actions(game: Game, texts: Sequence[str], option: str = "--actions") -> list[int]:
+    """The actions of a person from the start on, all as the game shows them or all as numbers.
 
     Args:
         option: whose value they are, for messages.
     """
     text = " ".join(texts)
     try:
-        return _play_shown(game, text, option)
+        return _read_shown(game, text, option)
     except RamifyError:
         # Never one by one: where a game shows action 0 as 1, a list that mixes both is a trap.
         numbers = text.replace(",", " ").split()
         if all(number.isdecimal() for number in numbers):
             with contextlib.suppress(IllegalAction):
-                return game.play(map(int, numbers))
+                actions = [int(number) for number in numbers]
+                game.play(actions)
+                return actions
         raise
 
 
-def _play_shown(game: Game, text: str, option: str) -> np.record:
-    """The state after actions written as the game shows them."""
-    state, ply = game.start(), 0
+def _read_shown(game: Game, text: str, option: str) -> list[int]:
+    """Actions written as the game shows them."""
+    state, actions = game.start(), list[int]()
     while text := text.strip(" ,"):
         if game.is_over(state):
-            raise RamifyError(f"{option}: the episode is over after {ply}; {text!r} is too much")
+            raise RamifyError(
+                f"{option}: the episode is over after {len(actions)}; {text!r} is too much"
+            )
         try:
             action, text = _read_first(game, state, text)
         except IllegalAction as error:
-            raise RamifyError(f"{option}, number {ply + 1}: {error}") from None
+            raise RamifyError(f"{option}, number {len(actions) + 1}: {error}") from None
         state, _ = game.step(state, action)
-        ply += 1
-    return state
+        actions.append(action)
+    return actions
 
 
 def _read_first(game: Game, state: np.record, text: str) -> tuple[int, str]:

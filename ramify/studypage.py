@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ramify.chart import Series, line_chart
+from ramify.columns import aligned
 from ramify.game import Game, State
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def text(study: Study) -> str:
     """All tables of a study."""
     lines = [_headline(study)]
     for title, rows in _tables(study):
-        lines += ["", title, *_aligned(rows)]
+        lines += ["", title, *aligned(rows, left=())]
     return "\n".join(lines)
 
 
@@ -121,11 +122,6 @@ def _pruning_row(game: Game, state: State, pruning: Pruning) -> list[str]:
         f"{pruning.special_case:.5f}", f"{pruning.predicted:.5f}", f"{pruning.measured:.5f}",
         f"{pruning.error:.5f}",
     ]  # fmt: skip
-
-
-def _aligned(rows: Rows) -> list[str]:
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    return ["  ".join(c.rjust(w) for c, w in zip(row, widths, strict=True)) for row in rows]
 
 
 STYLE = """

@@ -56,6 +56,36 @@ def test_intervals_reach_from_low_to_high():
     assert high < y < low
 
 
+def test_an_interval_that_is_not_known_has_no_bar():
+    picture = chart(Series("a", [1, 2], [2, 2], low=[1, -math.inf], high=[3, math.inf]))
+    assert len(circles(picture)) == 2
+    assert len([path for path in picture.iter(f"{SVG}path") if path.get("stroke")]) == 2
+
+
+def test_the_legend_stands_below_the_curves_however_many_there_are():
+    names = [f"setting {i}" for i in range(30)]
+    picture = chart(*(Series(name, [1, 2], [i, 2 * i]) for i, name in enumerate(names)))
+    height = float(picture.get("viewBox").split()[3])
+    places = {text.text: float(text.get("y", 0)) for text in picture.iter(f"{SVG}text")}
+    assert all(HEIGHT < places[name] < height for name in names)
+    assert chart(Series("a", [1], [1])).get("viewBox").endswith(f" {HEIGHT}")
+
+
+def test_more_curves_than_colours_are_told_apart_by_dashes():
+    picture = chart(*(Series(str(i), [1, 2], [i, i]) for i in range(20)))
+    curves = [path for path in picture.iter(f"{SVG}path") if path.get("class") == "curve"]
+    looks = {(path.get("stroke"), path.get("stroke-dasharray")) for path in curves}
+    assert len(looks) == 20
+
+
+def test_the_style_of_a_chart_is_for_charts_alone():
+    (style,) = chart(Series("a", [1], [1])).iter(f"{SVG}style")
+    plain = re.sub(r"@media\([^)]*\)\{", "", style.text).replace("}}", "}")
+    selectors = re.findall(r"([^{}]+)\{", plain)
+    assert len(selectors) >= 6
+    assert all(selector.startswith(".ramify-chart ") for selector in selectors)
+
+
 def test_text_is_escaped():
     svg = line_chart(
         [Series("<b>", [1], [1]), Series("&", [1], [1])], title='"<t>', x_label="", y_label=""

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import warnings
+from pathlib import Path
 
 import pytest
 
@@ -592,7 +593,7 @@ def test_the_only_game_of_a_file_needs_no_name(run, tmp_path):
             r"unknown game 'conect_four'; did you mean connect_four\? Built in: .*nnect",
         ),
         ("xyzzy", r"unknown game 'xyzzy'; Built in: .*connect_four.* file\.py:name"),
-        ("connect_four:row=6", r"argument 'row'; the signature is connect_four\(rows=6, cols=7\)"),
+        ("connect_four:row=6", r"argument 'row'; the signature is connect_four\(rows=6, cols=7, "),
         ("connect_four:rows=99", r"must be at most 62; got rows=99, cols=7; the signature is"),
         ("connect_four:rows=six", r"cannot read the arguments 'rows=six'"),
         ("connect_four:rows=(6", r"cannot read the arguments 'rows=\(6'"),
@@ -749,6 +750,39 @@ class Failing(Careful):
 class Cheating(Careful):
     def act(self, state):
         return 7
+
+
+class Silent(Careful):
+    def act(self, state):
+        return None
+
+
+class Wavering(Careful):
+    def act(self, state):
+        return 0.5
+
+
+class Noting(Careful):
+    def begin(self, game, player, seed):
+        self.game = game
+        with open(__file__ + ".seeds", "a") as notes:
+            print(player, seed, file=notes)
+
+    def watch(self, state, action):
+        pass
+
+    def act(self, state):
+        return self.game.legal(state)[0]
+
+
+class Scribbling(Noting):
+    def watch(self, state, action):
+        state["total"] = 90
+
+    def act(self, state):
+        action = self.game.legal(state)[0]
+        state["total"] = 90
+        return action
 """
 
 
@@ -786,13 +820,30 @@ def test_the_search_plays_against_an_agent(play, file):
     ("against", "message"),
     [
         ("Failing", "Failing failed as player 1: OSError: no more paper"),
-        ("Cheating", "Cheating plays 7, which is not legal"),
+        ("Cheating", "Cheating failed as player 1: action 7 at ply 1 is not legal; legal: [0, 1]"),
+        ("Silent", "Silent failed as player 1: None at ply 1 is not an action"),
+        ("Wavering", "Wavering failed as player 1: 0.5 at ply 1 is not an action"),
     ],
 )
 def test_an_agent_that_fails_is_told(file, agents, capsys, against, message):
     tokens = ["play", f"{file}:race", "--against", f"{agents}:{against}", "--simulations", "50"]
     assert cli.main(tokens) == 2
     assert message in capsys.readouterr().err
+
+
+def test_an_agent_cannot_change_the_episode_by_writing_into_a_state(play, file, agents):
+    scribbled, plain = (
+        play(f"{file}:race", options=("--against", f"{agents}:{name}"))
+        for name in ("Scribbling", "Noting")
+    )
+    assert scribbled.replace("Scribbling", "Noting") == plain
+
+
+def test_every_agent_has_a_seed_of_its_own(play, agents):
+    play("n_in_a_row:3,3,3,3", options=("--against", f"{agents}:Noting"))
+    notes = Path(f"{agents}.seeds").read_text().split()
+    assert notes[::2] == ["1", "2"]
+    assert len(set(notes[1::2])) == 2
 
 
 def test_chance_is_drawn_with_the_seed_and_undo_does_not_draw_again(play, file):

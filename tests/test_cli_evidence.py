@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ramify import cli
+from ramify import cli, games
 
 ROOT = Path(__file__).parent.parent
 
@@ -54,6 +54,18 @@ def test_a_match_is_kept_shown_and_gone_on_with(capsys, tmp_path):
     assert "Returns: player 0" in game
     _, content, _ = run(capsys, "match", "--show", path, "--game-number", 3, "--json")
     assert json.loads(content)["number"] == 3
+
+
+def test_openings_may_be_written_with_spaces_and_commas_inside_an_action(capsys, tmp_path):
+    path, openings = tmp_path / "games.jsonl", tmp_path / "openings.txt"
+    openings.write_text("heap 1, take 1, heap 2, take 2\n")
+    run(capsys, "match", "nim", "random", "random", "--openings", openings, "-o", path)
+    game = games.nim()
+    (opening,) = json.loads(path.read_text().splitlines()[0])["settings"]["openings"]
+    first, second = opening
+    state = game.start()
+    assert game.show_action(state, first) == "heap 1, take 1"
+    assert game.show_action(game.play([first]), second) == "heap 2, take 2"
 
 
 def test_openings_come_from_a_file_as_the_game_shows_them_or_as_numbers(capsys, tmp_path):
@@ -113,7 +125,7 @@ def test_an_opening_that_is_not_legal_is_named_by_its_line(capsys, tmp_path):
     _, _, err = run(
         capsys, "match", "hex:size=3", "random", "random", "--openings", openings
     )  # fmt: skip
-    assert f"--openings {openings}, line 2: 'a1' is not a legal action here" in err
+    assert f"--openings {openings}, line 2, number 2: 'a1' is not a legal action here" in err
 
 
 def test_a_game_that_is_not_there_is_named(capsys, tmp_path):

@@ -38,7 +38,7 @@ LAYERS = {
     "mcts": KERNELS
     | {"_machine", "choice", "compose", "history", "result", "stopping", "treefile"},
     "comparison": {"errors", "choice", "result", "tree", "treefile"},
-    "studypage": {"chart", "game", "principle"},  # the principle for annotations alone
+    "studypage": {"chart", "columns", "game", "principle"},  # the principle for annotations alone
     "principle": KERNELS | {"mcts", "result", "studypage"},
     "solver": {"errors", "game", "_compile", "backup", "evaluators"},
     "contract": {"errors", "game"},
@@ -50,10 +50,11 @@ LAYERS = {
     "page": {"board", "game", "outline", "result", "tree", "treefile", "variation"},
     "bits": set(),
     "chart": set(),
+    "columns": set(),
     "games": {"game", "bits"},
     "arena": {"arena", "errors", "evaluators", "game", "mcts", "specs", "treefile"}
-    | {"chart", "result", "solver"},
-    "cli": {"arena", "comparison", "errors", "game", "games", "principle", "specs"},
+    | {"chart", "columns", "result", "solver"},
+    "cli": {"arena", "columns", "comparison", "errors", "game", "games", "principle", "specs"},
     "__main__": {"cli"},
 }
 PACKAGES = {"cli"}  # whose modules may import each other; games may not

@@ -120,6 +120,17 @@ def test_a_page_has_a_row_per_action_with_its_numbers():
         assert f"{row['q'][0]:+.3f}".replace("-", "\u2212") in texts
 
 
+@pytest.mark.parametrize("num_simulations", [3, 200])
+def test_every_cell_has_a_number_to_sort_by(num_simulations):
+    result = search(num_simulations=num_simulations)
+    reader, _ = read(result)
+    keys = [cell["data-key"] for cell in reader.all("td") if "data-key" in cell]
+    assert len(keys) >= 7 * len(result.edges)
+    for key in keys:
+        assert key.endswith("Infinity") or re.fullmatch(r"-?[\d.]+(e-?\d+)?", key)
+        assert not np.isnan(float(key))
+
+
 def test_actions_are_laid_over_the_cells_they_are_about():
     result = search(actions=[3, 3])
     reader, _ = read(result)
@@ -538,6 +549,24 @@ def test_the_table_is_sorted_by_any_column(show):
     tab.click("#actions th:nth-child(1) button")
     tab.click("#actions th:nth-child(1) button")
     assert order() == list(range(7))
+    for column in range(2, tab.locator("#actions th button").count() + 1):
+        head = f"#actions th:nth-child({column})"
+        for falling in (True, False):
+            tab.click(f"{head} button")
+            keys = tab.eval_on_selector_all(
+                f"#actions tbody td:nth-child({column})",
+                "cells => cells.map(cell => String(Number(cell.dataset.key)))",
+            )
+            numbers = [float(key) for key in keys]
+            assert numbers == sorted(numbers, reverse=falling)
+            assert tab.get_attribute(head, "aria-sort") == (
+                "descending" if falling else "ascending"
+            )
+    share = result.edges["visits"] / result.edges["visits"].sum() - result.edges["prior"]
+    heads = [head.strip() for head in tab.locator("#actions th").all_inner_texts()]
+    vs_prior = heads.index("vs prior")
+    tab.click(f"#actions th:nth-child({vs_prior + 1}) button")
+    assert [share[a] for a in order()] == sorted(share.tolist(), reverse=True)
 
 
 @pytest.mark.peer

@@ -12,7 +12,7 @@ import itertools
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +21,12 @@ import numpy as np
 from ramify import specs, treefile
 from ramify.arena import ratings
 from ramify.arena.agents import make_agent
-from ramify.arena.grids import Grid, Values, number_of, read_grid
+from ramify.arena.grids import Grid, Values, check_budget, number_of, read_grid
 from ramify.arena.matches import MatchProgress, Openings, match
-from ramify.arena.reports import markdown_table, write_files
-from ramify.arena.standings import MatchResult, aligned, span
+from ramify.arena.reports import markdown_table, plain_row, write_files
+from ramify.arena.standings import MatchResult, ends, span
 from ramify.chart import Series, line_chart
+from ramify.columns import aligned
 from ramify.errors import RamifyError
 from ramify.game import Game
 
@@ -170,9 +171,7 @@ def _budgets(
     listed = list(values) if isinstance(values, Sequence) else [values]
     whole = name == "simulations"
     for value in listed:
-        if not value > 0 or (whole and value != int(value)):
-            kind = "whole numbers of at least 1" if whole else "numbers above 0"
-            raise RamifyError(f"{name} are {kind}; got {value!r}")
+        check_budget(name, value, repr(value))
     if not listed or len(set(listed)) < len(listed):
         raise RamifyError(f"{name}: give at least one budget, and each once; got {listed}")
     return [{name: int(value) if whole else float(value)} for value in sorted(listed)]
@@ -184,10 +183,9 @@ def _prepare(game: Game, grid: Grid, budget: Budget) -> None:
         agent: Any = make_agent(setting.agent(budget))
         try:
             agent.prepare(game)
-        except (ValueError, TypeError) as error:
-            if specs.place(error):
-                raise
-            raise RamifyError(f"setting {setting.name}: {error}") from error
+        except Exception as error:
+            told = f"{specs.place(error)}{specs.reason(error)}"
+            raise RamifyError(f"setting {setting.name}: {told}") from error
 
 
 def _pairs(num_settings: int, pairing: str, game: Game) -> list[tuple[int, ...]]:
@@ -306,7 +304,7 @@ class Ablation:
             "status": self.status,
             "games": self.num_games,
             "openings": self.num_openings,
-            "rows": [asdict(row) for row in self.table],
+            "rows": [plain_row(row) for row in self.table],
         }
 
     @property
@@ -320,7 +318,13 @@ class Ablation:
 
     def __str__(self) -> str:
         return "\n".join(
-            [*self._summary(), "", *aligned(self._cells(), self._num_names), "", *self._notes()]
+            [
+                *self._summary(),
+                "",
+                *aligned(self._cells(), range(self._num_names)),
+                "",
+                *self._notes(),
+            ]
         )
 
     def markdown(self) -> str:
@@ -380,15 +384,15 @@ class Ablation:
             counts = tables.counts(place)
             before = None if rated is None or index == 0 else rated.difference(index, index - 1)
             score = None if rated is None else tables.score(index)
-            more = tables.returns[:, index] - tables.returns[:, 0]
             yield Row(
                 _budget_name(budget), setting.name, setting.agent(budget), *counts[:4], score,
-                None if rated is None else _pair(rated.score_intervals[index]),
+                None if rated is None else ends(rated.score_intervals[index]),
                 None if rated is None else float(rated.elo[index]),
-                None if rated is None else _pair(rated.intervals[index]),
+                None if rated is None else ends(rated.intervals[index]),
                 None if before is None else before[0],
                 None if before is None else before[1:],
-                *_mean(tables.returns[:, index]), *_mean(more), *counts[4:],
+                *_mean(tables.returns[:, index]),
+                *_mean(tables.returns[:, index] - tables.returns[:, 0]), *counts[4:],
             )  # fmt: skip
 
     def _summary(self) -> list[str]:
@@ -488,10 +492,7 @@ class _Tables:
                     sums[unit[record.opening_number], place] += paid
                     counts[unit[record.opening_number], place] += 1
         with np.errstate(invalid="ignore"):
-            means = sums / counts
-        self.returns = means[~np.isnan(means).any(axis=1)]  # openings that all have played
-        if not len(self.returns):
-            self.returns = np.where(np.isnan(means), 0.0, means)
+            self.returns = sums / counts  # not a number where a setting has not played an opening
 
     def rated(self) -> ratings.Ratings:
         """Elo above the first; those who never met lend each other nothing."""
@@ -504,17 +505,20 @@ class _Tables:
 
     def counts(self, place: int) -> tuple[int, int, int, int, int, float]:
         """Games, wins, draws, losses, forfeits and seconds per action of a setting."""
-        found = []
+        found, seconds, decisions = [], 0.0, 0
         for meeting in self.meetings:
             names = zip(meeting.result.agents, _places(meeting, self.num_players), strict=True)
             own = {name for name, other in names if other == place}
             found += [each for each in meeting.result.standings if each.agent in own]
-        games = sum(each.games for each in found)
-        seconds = sum(each.games * each.seconds_per_action for each in found)
+            for record in meeting.result.records:
+                for seat, name in enumerate(record.agents):
+                    if name in own:
+                        seconds += record.seconds[seat]
+                        decisions += record.decisions[seat]
         return (
-            games, sum(each.wins for each in found), sum(each.draws for each in found),
-            sum(each.losses for each in found), sum(each.forfeits for each in found),
-            seconds / max(1, games),
+            sum(each.games for each in found), sum(each.wins for each in found),
+            sum(each.draws for each in found), sum(each.losses for each in found),
+            sum(each.forfeits for each in found), seconds / max(1, decisions),
         )  # fmt: skip
 
 
@@ -529,7 +533,10 @@ def _places(meeting: Meeting, num_players: int) -> list[int]:
 
 
 def _mean(values: np.ndarray) -> tuple[float, tuple[float, float]]:
-    return float(values.mean()), ratings.mean_interval(values)
+    """The mean over openings that were played, and its interval."""
+    # There are some: settings play in turn, and the first has played all that others have.
+    known = values[~np.isnan(values)]
+    return float(known.mean()), ratings.mean_interval(known)
 
 
 def _series(name: str, points: list[tuple[float, Row]], alone: bool) -> Series:
@@ -544,10 +551,6 @@ def _series(name: str, points: list[tuple[float, Row]], alone: bool) -> Series:
         [low for low, _ in bounds],
         [high for _, high in bounds],
     )
-
-
-def _pair(bounds: np.ndarray) -> tuple[float, float]:
-    return float(bounds[0]), float(bounds[1])
 
 
 def _number(value: float | None, style: str) -> str:

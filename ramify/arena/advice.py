@@ -15,7 +15,7 @@ import os
 import random
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +23,15 @@ import numpy as np
 
 from ramify import evaluators, specs
 from ramify.arena.agents import derived_seed
+from ramify.arena.dice import random_walk
 from ramify.arena.ratings import mean_interval, rate
 from ramify.arena.references import Reference, deep_reference, exact_reference
-from ramify.arena.reports import markdown_table, write_files
-from ramify.arena.standings import aligned, span
-from ramify.chart import COLOURS, Series, line_chart
+from ramify.arena.reports import markdown_table, plain_row, write_files
+from ramify.arena.standings import span
+from ramify.chart import Series, line_chart
+from ramify.columns import aligned
 from ramify.errors import RamifyError
-from ramify.game import CHANCE, ENDLESS, Game, State
+from ramify.game import ENDLESS, Game, State
 from ramify.mcts import Searcher, search
 from ramify.result import SearchResult
 
@@ -150,27 +152,12 @@ def random_states(
         if len(found) == num_positions:
             break
         begin = game.start() if root is None else game.copy(root)
-        states = [state for state in _episode(game, begin, rng) if _has_choice(game, state)]
+        _, walked = random_walk(game, begin, game.max_plies or ENDLESS, rng)
+        states = [state for state in walked if _has_choice(game, state)]
         if states:
             state = rng.choice(states)
             found.setdefault(game.key(state), state)
     return list(found.values())
-
-
-def _episode(game: Game, state: np.record, rng: random.Random) -> list[np.record]:
-    """The states of a random episode."""
-    states = [state]
-    for _ in range(game.max_plies or ENDLESS):
-        if game.is_over(state):
-            break
-        if game.to_play(state) == CHANCE:
-            outcomes, probabilities = zip(*game.outcomes(state), strict=True)
-            action = int(rng.choices(outcomes, probabilities)[0])
-        else:
-            action = rng.choice(game.legal(state))
-        state, _ = game.step(state, action)
-        states.append(state)
-    return states
 
 
 def _has_choice(game: Game, state: State) -> bool:
@@ -397,7 +384,7 @@ class Advice:
             "simulations": self.simulations,
             "call": self.call,
             "notes": self.notes,
-            "rows": [asdict(row) for row in self.table],
+            "rows": [plain_row(row) for row in self.table],
         }
 
     def __str__(self) -> str:
@@ -405,7 +392,7 @@ class Advice:
             [
                 self._headline(),
                 "",
-                *aligned(self._cells(), left=1),
+                *aligned(self._cells()),
                 "",
                 *self.notes,
                 "",
@@ -421,10 +408,11 @@ class Advice:
     def chart(self) -> str:
         """Agreement with the reference against the budget as an SVG picture."""
         last = max(step for _, step in self.losses)
-        names = [rule for rule in self.rules if (rule, last) in self.losses][: len(COLOURS)]
+        names = [rule for rule in self.rules if (rule, last) in self.losses]
         return line_chart(
             [self._series(name) for name in names],
-            title=f"{self.game.name}: agreement with the reference, {len(self.references)} states",
+            title=f"{self.game.name}: agreement with the reference, "
+            f"{_count(len(self.references), 'state')}",
             x_label="simulations",
             y_label="share of best actions",
             log_x=True,
@@ -473,7 +461,8 @@ class Advice:
         else:
             reference = deep
         return (
-            f"{self.game.name}: {n} states, {self.num_seeds} seeds each; reference: {reference}; "
+            f"{self.game.name}: {_count(n, 'state')}, {_count(self.num_seeds, 'seed')} each; "
+            f"reference: {reference}; "
             f"agreement within {100 * self.tolerance:g} % of the range; {self.status}"
         )
 
@@ -498,7 +487,7 @@ class Advice:
         if skipped:
             notes.append(f"{skipped} of {self.num_given} states have nothing to decide: left out")
         if n < FEW_STATES:
-            notes.append(f"only {n} {'state' if n == 1 else 'states'}: the intervals say little")
+            notes.append(f"only {_count(n, 'state')}: the intervals say little")
         deep = [reference for reference in self.references if not reference.exact]
         if deep and self.reference_simulations < LEAST_DEEPER * max(self.budgets):
             notes.append(
@@ -521,7 +510,7 @@ class Advice:
         best, (mean, low, high) = self._closest
         if best == first:
             return [f"no rule loses less than {first} at the largest budgets"]
-        by = f"by {mean:.4f} (95 %: {low:+.4f} to {high:+.4f})"
+        by = f"by {mean:.4f} (95 %: {span((low, high), '+.4f')})"
         if low > 0:
             return [f"{best} loses less than {first} {by}"]
         return [f"within noise: {best} loses less than {first} {by}; {first} is kept"]
@@ -534,12 +523,12 @@ class Advice:
             mean, low, high = self._gain(steps[-2], steps[-1:])
             return [
                 f"{self.rule} still gains at the largest budget, {mean:.4f} over {steps[-2]:,} "
-                f"simulations (95 %: {low:+.4f} to {high:+.4f}): try larger ones"
+                f"simulations (95 %: {span((low, high), '+.4f')}): try larger ones"
             ]
         mean, low, high = self._gain(self.simulations, steps[-1:])
         note = (
             f"beyond {self.simulations:,} simulations {self.rule} gains nothing that is sure: "
-            f"{mean:.4f} by {steps[-1]:,} (95 %: {low:+.4f} to {high:+.4f})"
+            f"{mean:.4f} by {steps[-1]:,} (95 %: {span((low, high), '+.4f')})"
         )
         margin = float(np.mean([reference.margin for reference in self.references]))
         return [f"{note}; more states would tell" if high > margin else note]
@@ -562,6 +551,10 @@ def _share_interval(shares: np.ndarray) -> tuple[float, float]:
 def _difference(values: np.ndarray) -> tuple[float, float, float]:
     """The mean over states with its interval."""
     return (float(values.mean()), *mean_interval(values))
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def _not_below(least: float, bounds: tuple[float, float]) -> tuple[float, float]:

@@ -15,8 +15,10 @@ import numpy as np
 
 from ramify import specs
 from ramify.arena.agents import Agent, AgentSource, derived_seed, make_agent, name_of
+from ramify.arena.dice import draw_outcome
+from ramify.arena.external import Resigned
 from ramify.arena.records import GameRecord
-from ramify.errors import RamifyError
+from ramify.errors import IllegalAction, RamifyError
 from ramify.game import CHANCE, ENDLESS, Game
 
 
@@ -32,7 +34,7 @@ class Task:
 
 
 # Told before an agent is asked for anything: its seat, the actions taken since the last time, and
-# whether it has to be quick (it has not while it is made, which may compile).
+# whether it has to be quick (it has not while it is made or begins, which may compile).
 Report = Callable[[int, Sequence[int], bool], None]
 
 
@@ -42,6 +44,7 @@ class Squad:
     def __init__(self, game: Game | str, sources: dict[str, AgentSource]) -> None:
         self.game_source = game  # another process makes it from text where there is one
         self.game = specs.read_game(game) if isinstance(game, str) else game
+        _check_own(sources)
         self.names = list(sources)
         self.sources = list(sources.values())
         self.made: dict[int, Agent] = {}
@@ -68,6 +71,18 @@ class Squad:
             self.drop(index)
 
 
+def _check_own(sources: dict[str, AgentSource]) -> None:
+    """Raise RamifyError where one object is to play several seats."""
+    objects = [(name, each) for name, each in sources.items() if not isinstance(each, str)]
+    for (name, each), (other, again) in itertools.combinations(objects, 2):
+        if each is again and not callable(each):
+            raise RamifyError(
+                f"agents {name} and {other} are the same object, which cannot be made anew and "
+                "would play both seats with one memory; give its class, a function that makes one, "
+                "or two objects"
+            )
+
+
 def play(
     game: Game | str,
     agents: Sequence[AgentSource],
@@ -78,14 +93,15 @@ def play(
 ) -> GameRecord:
     """One game between agents, the first of them in seat 0.
 
-    An agent that raises an error, takes an illegal action or takes too long forfeits the game.
+    An agent that raises an error, takes an illegal action or takes too long forfeits the game;
+    one that raises `external.Resigned` when it is to act has lost it.
 
     Args:
         game: or its text, as `connect_four(rows=5)`.
         agents: one per seat: a text as `search(simulations=100)`, a class, or an agent.
         opening: actions to begin with, chance outcomes included.
         seed: decides chance outcomes, and is handed on to the agents.
-        max_seconds: the most an action may take.
+        max_seconds: the most an action may take; for search(seconds=T) give more than T.
     """
     squad = Squad(game, named(agents))
     if len(agents) != squad.game.num_players:
@@ -143,6 +159,10 @@ def play_task(
     except _Forfeit as forfeit:
         squad.drop(task.seats[forfeit.seat])
         return forfeited(squad, task, episode.actions, forfeit.seat, str(forfeit), episode.clock)
+    except Resigned:
+        seat = squad.game.to_play(episode.state)
+        returns = _lost_returns(squad, task, episode.actions, seat, episode.clock)
+        return _record(squad, task, episode.actions, returns, "resigned", episode.clock)
     end = "over" if squad.game.is_over(episode.state) else "cut"
     return _record(squad, task, episode.actions, episode.returns, end, episode.clock)
 
@@ -152,6 +172,14 @@ def forfeited(
     clock: Clock,
 ) -> GameRecord:  # fmt: skip
     """The record of a game that the agent in `seat` lost by a mistake."""
+    returns = _lost_returns(squad, task, actions, seat, clock)
+    return _record(squad, task, actions, returns, "forfeit", clock, forfeiter=seat, error=error)
+
+
+def _lost_returns(
+    squad: Squad, task: Task, actions: Sequence[int], seat: int, clock: Clock
+) -> np.ndarray:
+    """What a game pays that `seat` has lost early: the least to it, the most to all others."""
     game = squad.game
     if game.payoff_range is not None:
         returns = game.payoff_range[:, 1].copy()
@@ -160,7 +188,7 @@ def forfeited(
         played = _record(squad, task, actions, np.zeros(game.num_players), "forfeit", clock)
         returns = played.episode.returns.copy()
         returns[seat] = returns.min() - 1.0  # the last place
-    return _record(squad, task, actions, returns, "forfeit", clock, forfeiter=seat, error=error)
+    return np.asarray(returns)
 
 
 def _record(
@@ -173,6 +201,18 @@ def _record(
         tuple(clock.decisions), tuple(round(each, 6) for each in clock.seconds),
         game=squad.game, **more,
     )  # fmt: skip
+
+
+def checked_action(game: Game, state: np.record, answer: Any, ply: int) -> int:
+    """The action that an agent answered; IllegalAction where it is none, or not legal."""
+    try:
+        action = operator.index(answer)
+    except TypeError:
+        raise IllegalAction(f"{answer!r} at ply {ply} is not an action") from None
+    legal = game.legal(state)
+    if action not in legal:
+        raise IllegalAction(f"action {action} at ply {ply} is not legal; legal: {legal}")
+    return action
 
 
 class _Episode:
@@ -196,7 +236,8 @@ class _Episode:
             self._ask(seat, "made", self.squad.agent, index, quick=False)
         for seat, index in enumerate(self.task.seats):
             seed = derived_seed(self.task.seed, seat, self.squad.names[index])
-            self._ask(seat, "begin", self.squad.agent(index).begin, self.game, seat, seed)
+            begin = self.squad.agent(index).begin
+            self._ask(seat, "begin", begin, self.game, seat, seed, quick=False)
         for action in self.task.opening:
             self._take(action)
         limit = self.game.max_plies or ENDLESS
@@ -207,13 +248,15 @@ class _Episode:
     def _ask(
         self, seat: int, what: str, method: Callable[..., Any], *arguments: Any, quick: bool = True
     ) -> Any:
-        """What a method of an agent returns; a failure of it is a forfeit."""
+        """What a method of an agent returns; a failure of it is a forfeit, `Resigned` is not."""
         if self.report is not None:
             self.report(seat, self.actions[self.told :], quick)
             self.told = len(self.actions)
         try:
             return method(*arguments)
         except (Exception, SystemExit) as error:
+            if isinstance(error, Resigned) and what == "act":
+                raise
             where = f"{what} at ply {len(self.actions)}"
             raise _Forfeit(seat, f"{where}: {type(error).__name__}: {error}") from error
 
@@ -224,24 +267,20 @@ class _Episode:
         spent = time.perf_counter() - began
         self.clock.decisions[seat] += 1
         self.clock.seconds[seat] += spent
-        ply, legal = len(self.actions), self.game.legal(self.state)
+        ply = len(self.actions)
         if self.max_seconds is not None and spent > self.max_seconds:
             raise _Forfeit(
                 seat, f"took {spent:.3g} s at ply {ply}; the limit is {self.max_seconds:g} s"
             )
         try:
-            action = operator.index(answer)
-        except TypeError:
-            raise _Forfeit(seat, f"{answer!r} at ply {ply} is not an action") from None
-        if action not in legal:
-            raise _Forfeit(seat, f"action {action} at ply {ply} is not legal; legal: {legal}")
-        return action
+            return checked_action(self.game, self.state, answer, ply)
+        except IllegalAction as error:
+            raise _Forfeit(seat, str(error)) from None
 
     def _outcome(self) -> int:
         """A chance outcome; the n-th of a seed is the same number of the same dice."""
-        outcomes, probabilities = zip(*self.game.outcomes(self.state), strict=True)
         rng = random.Random(derived_seed(self.task.seed, "chance", self.rolls))
-        return int(rng.choices(outcomes, probabilities)[0])
+        return draw_outcome(self.game, self.state, rng)
 
     def _take(self, action: int) -> None:
         state = self.state

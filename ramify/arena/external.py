@@ -25,6 +25,8 @@ from ramify.game import Game
 
 COLOURS = ("black", "white")  # of players 0 and 1
 FOLDERS = ("/usr/games", "/usr/local/games")  # where Debian puts games, often not on the path
+PATIENCE = 2.0  # seconds for each step of ending a program
+LONGEST_END = 3 * PATIENCE  # to leave, to be told to, and to be read to the end
 LONGEST = 2_000  # characters of what a program said that are shown in a message
 
 
@@ -344,12 +346,12 @@ def _end(process: subprocess.Popen[str], reader: threading.Thread, errors: IO[by
         streams[0].close()
     for stop in (process.terminate, process.kill):
         try:
-            process.wait(timeout=2.0)
+            process.wait(timeout=PATIENCE)
             break
         except subprocess.TimeoutExpired:
             stop()
     process.wait()
-    reader.join(timeout=2.0)
+    reader.join(timeout=PATIENCE)
     with contextlib.suppress(OSError):
         streams[1].close()
     errors.seek(max(0, errors.seek(0, 2) - LONGEST))

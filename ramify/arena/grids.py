@@ -159,14 +159,14 @@ def _values(axis: str, values: Values) -> tuple[str, ...]:
         raise RamifyError(f"{axis}: {', '.join(sorted(twice))} is given twice")
     if axis in BUDGETS:
         for text in texts:
-            _check_budget(axis, text)
+            check_budget(axis, number_of(text), text)
     if axis == "reuse" and not set(texts) <= {"True", "False"}:
         raise RamifyError(f"reuse is true or false; got {', '.join(texts)}")
     return texts
 
 
-def _check_budget(axis: str, text: str) -> None:
-    number = number_of(text)
+def check_budget(axis: str, number: float | None, text: str) -> None:
+    """Raise RamifyError where a number of simulations or seconds is none for a search."""
     whole = axis == "simulations"
     if number is None or not number > 0 or (whole and number != int(number)):
         kind = "whole numbers of at least 1" if whole else "numbers above 0"

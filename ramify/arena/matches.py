@@ -5,20 +5,23 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
+import operator
 import os
 import random
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ramify import specs
 from ramify.arena import ratings
 from ramify.arena.agents import AgentSource, derived_seed, name_of
+from ramify.arena.dice import random_walk
 from ramify.arena.episodes import Squad, Task, named, play_task
 from ramify.arena.records import GameRecord, Journal, make_header, read_file
 from ramify.arena.standings import MatchResult
 from ramify.arena.workers import play_in_workers
 from ramify.errors import IllegalAction, RamifyError
-from ramify.game import CHANCE, Game
+from ramify.game import Game
 
 DEFAULT_GAMES = 100  # of each group of agents
 MOST_SEATINGS = 6  # of one group of agents: all orders up to three players, rotations beyond
@@ -69,8 +72,9 @@ def match(
             of openings, each a list of actions with chance outcomes.
         processes: how many games are played at once, each in a process of its own; 1 plays here.
         path: the file that keeps the games, one JSON line each.
-        max_seconds: the most an action may take; the games are then played in worker processes, so
-            that an agent that hangs can be ended.
+        max_seconds: the most that an action, or watching one of others, may take, which has to be
+            above the T of search(seconds=T); the games are then played in worker processes, so that
+            an agent that hangs can be ended.
         sprt: end as soon as this test of two agents has decided.
         progress: called with a `MatchProgress` after every game.
     """
@@ -238,44 +242,31 @@ def _openings(game: Game, openings: Openings, seed: int) -> Iterator[tuple[int, 
     if not isinstance(openings, int):
         yield from itertools.cycle([_checked_opening(game, opening) for opening in openings])
         return
-    rng, seen, misses = random.Random(derived_seed(seed, "openings")), set[bytes](), 0
-    while True:
-        opening, key = _random_opening(game, openings, rng)
-        if key is not None and key not in seen:
-            seen.add(key)
-            misses = 0
-            yield opening
+    if openings == 0 and not game.is_over(game.start()):
+        yield from itertools.repeat(())
+    rng, misses = random.Random(derived_seed(seed, "openings")), 0
+    known: dict[bytes, tuple[int, ...]] = {}
+    while misses < MOST_DRAWS:
+        actions, states = random_walk(game, game.start(), openings, rng)
+        key = game.key(states[-1])
+        if game.is_over(states[-1]) or key in known:
+            misses += 1
             continue
-        misses += 1
-        if misses >= MOST_DRAWS:
-            if not seen:
-                raise RamifyError(
-                    f"{game.name} was over within {openings} random plies {MOST_DRAWS} times; "
-                    "choose shorter openings"
-                )
-            seen.clear()  # all have been played; once more, with other seeds
-            misses = 0
-
-
-def _random_opening(
-    game: Game, num_plies: int, rng: random.Random
-) -> tuple[tuple[int, ...], bytes | None]:
-    """Random actions and what tells their state from others; None where the episode is over."""
-    state, actions = game.start(), list[int]()
-    for _ in range(num_plies):
-        if game.is_over(state):
-            return (), None
-        if game.to_play(state) == CHANCE:
-            outcomes, probabilities = zip(*game.outcomes(state), strict=True)
-            actions.append(int(rng.choices(outcomes, probabilities)[0]))
-        else:
-            actions.append(rng.choice(game.legal(state)))
-        state, _ = game.step(state, actions[-1])
-    return tuple(actions), None if game.is_over(state) else game.key(state)
+        known[key], misses = tuple(actions), 0
+        yield known[key]
+    if not known:
+        raise RamifyError(
+            f"{game.name} was over within {openings} random plies {MOST_DRAWS} times; "
+            "choose shorter openings"
+        )
+    again = list(known.values())
+    while True:  # all have been played; once more, with other seeds
+        rng.shuffle(again)
+        yield from again
 
 
 def _checked_opening(game: Game, opening: Sequence[int]) -> tuple[int, ...]:
-    actions = tuple(int(action) for action in opening)
+    actions = tuple(map(operator.index, opening))
     try:
         state = game.play(actions)
     except IllegalAction as error:
@@ -288,7 +279,7 @@ def _checked_opening(game: Game, opening: Sequence[int]) -> tuple[int, ...]:
 def _plain(openings: Openings) -> int | list[list[int]]:
     if isinstance(openings, int):
         return openings
-    return [[int(action) for action in opening] for opening in openings]
+    return [[operator.index(action) for action in opening] for opening in openings]
 
 
 # --- checks --------------------------------------------------------------------------------------
@@ -308,8 +299,8 @@ def _check(
             raise RamifyError(f"{name} must be a number of at least 1; got {number!r}")
     if isinstance(openings, int) and openings < 0:
         raise RamifyError(f"openings is a number of random plies, at least 0; got {openings}")
-    if not isinstance(openings, int) and not openings:
-        raise RamifyError("openings is an empty list; give 0 to begin at the start")
+    if not isinstance(openings, int):
+        _check_list(openings)
     if max_seconds is not None and not max_seconds > 0:
         raise RamifyError(f"max_seconds must be above 0; got {max_seconds}")
     if sprt is not None and (len(sources) != 2 or game.num_players != 2):
@@ -319,13 +310,27 @@ def _check(
         )
 
 
+def _check_list(openings: Any) -> None:
+    """Raise RamifyError where openings are not lists of actions."""
+    expected = "openings is a number of random plies, or a list of openings, each a list of actions"
+    if isinstance(openings, str) or not isinstance(openings, Sequence):
+        raise RamifyError(f"{expected}; got {openings!r}")
+    if not openings:
+        raise RamifyError("openings is an empty list; give 0 to begin at the start")
+    for opening in openings:
+        try:
+            list(map(operator.index, opening))
+        except TypeError:
+            raise RamifyError(f"{expected}; got {opening!r} as one of them") from None
+
+
 def _prepare(squad: Squad) -> None:
     """Make every agent once, so that a mistake is told before the first game."""
     for index, name in enumerate(squad.names):
         try:
             squad.agent(index)
-        except (ValueError, TypeError) as error:
-            told = f"{specs.place(error)}{error}"
+        except Exception as error:
+            told = f"{specs.place(error)}{specs.reason(error)}"
             raise RamifyError(told if name in told else f"agent {name}: {told}") from error
 
 

@@ -91,6 +91,12 @@ def bradley_terry(
         raise RamifyError("points must be finite and not negative")
     if np.any(np.less_equal(regularisation, 0)):
         _check_connected(won)
+    return _most_likely(won)
+
+
+def _most_likely(won: np.ndarray) -> np.ndarray:
+    """The ratings of [Eq. 41] by Newton's method; there have to be some (`_check_connected`)."""
+    n = won.shape[-1]
     games = won + np.swapaxes(won, -1, -2)
     nats = np.zeros(won.shape[:-1])
     for _ in range(MOST_STEPS):
@@ -109,10 +115,11 @@ def bradley_terry(
 
 def _check_connected(won: np.ndarray) -> None:
     """Raise RamifyError where the likelihood has no maximum (Ford 1957)."""
-    reach = won > 0
-    for _ in range(won.shape[-1]):
-        reach = reach | (reach[..., :, :, None] & reach[..., None, :, :]).any(axis=-2)
-    if not (reach | np.eye(won.shape[-1], dtype=bool)).all():
+    n = won.shape[-1]
+    reach = (won > 0) | np.eye(n, dtype=bool)
+    for _ in range(n.bit_length()):  # each time paths of twice the length
+        reach = reach @ reach
+    if not reach.all():
         raise RamifyError(
             "some agents have only wins, or only losses, against all the others, and their "
             "ratings are infinite; give regularisation= above 0"
@@ -195,7 +202,8 @@ def rate(
         sampled = sampled + rng.gamma(regularisation, size=sampled.shape) * (1.0 - np.eye(n))
     stretch = small_sample_factor(len(table))
     elo = bradley_terry(table.sum(axis=0), regularisation=regularisation)
-    samples = elo + stretch * (bradley_terry(sampled, regularisation=0.0) - elo)
+    # Weights are above 0, so that samples are connected where the whole table is.
+    samples = elo + stretch * (_most_likely(sampled) - elo)
     won, lost = sampled.sum(axis=-1), sampled.sum(axis=-2)
     shares = won / (won + lost)
     centre = np.median(shares, axis=0)
@@ -223,7 +231,13 @@ def small_sample_factor(num_units: int) -> float:
 def mean_interval(
     values: np.ndarray, *, level: float = LEVEL, num_samples: int = SAMPLES, seed: int = 0
 ) -> tuple[float, float]:
-    """The interval of a mean, by the same bootstrap."""
+    """The interval of a mean, by the same bootstrap; of one value alone nothing is known.
+
+    >>> mean_interval(np.array([0.5]))
+    (-inf, inf)
+    """
+    if len(values) < 2:
+        return -math.inf, math.inf
     weights = np.random.default_rng(seed).exponential(size=(num_samples, len(values)))
     tail = 50.0 * (1.0 - level)
     centre = values.mean()

@@ -38,7 +38,7 @@ class GameRecord:
     seed: int
     actions: tuple[int, ...]  # all of them, opening and chance outcomes included
     returns: tuple[float, ...]  # by seat
-    end: str  # "over", "cut" by max_plies, or "forfeit"
+    end: str  # "over", "cut" by max_plies, "forfeit", or "resigned" by who was to play
     decisions: tuple[int, ...]  # by seat, how many actions its agent took
     seconds: tuple[float, ...]  # by seat, for all of them
     forfeiter: int | None = None  # the seat whose agent failed
@@ -57,6 +57,10 @@ class GameRecord:
 
     @functools.cached_property
     def _replayed(self) -> tuple[list[np.record], Episode]:
+        return self._replay()
+
+    def _replay(self) -> tuple[list[np.record], Episode]:
+        """The states and the episode, by the rules."""
         if self.game is None:
             raise RamifyError(f"game {self.number} does not know its rules; read it by read_games")
         states, rewards = [self.game.start()], list[np.ndarray]()
@@ -71,8 +75,13 @@ class GameRecord:
 
     def check(self) -> None:
         """Raise RamifyError where the rules do not lead to what was stored."""
-        episode = self.episode
+        # What is replayed here is not kept: a file may hold more states than there is memory.
+        episode = self._replay()[1]
         if self.end == "forfeit":
+            return
+        if self.end == "resigned":
+            if self._resigner(episode.state) < 0:
+                raise RamifyError("nobody is to play at the end, and 'resigned' was stored")
             return
         if not np.allclose(episode.returns, self.returns, rtol=1e-9, atol=1e-9):
             raise RamifyError(
@@ -81,6 +90,11 @@ class GameRecord:
         if episode.complete != (self.end == "over"):
             state = "is over" if episode.complete else "goes on"
             raise RamifyError(f"the episode {state} by the rules, and {self.end!r} was stored")
+
+    def _resigner(self, last: np.record) -> int:
+        """Who gave up in the last state: only who is to play can."""
+        assert self.game is not None, "it was replayed"
+        return self.game.to_play(last)
 
     def to_json(self) -> dict[str, Any]:
         """All of it, ready for `json.dumps`."""
@@ -106,6 +120,9 @@ class GameRecord:
         yield f"\n{game.show(self.states[-1])}\n"
         if self.forfeiter is not None:
             yield f"player {self.forfeiter} ({self.agents[self.forfeiter]}) forfeits: {self.error}"
+        elif self.end == "resigned":
+            resigner = self._resigner(self.states[-1])
+            yield f"player {resigner} ({self.agents[resigner]}) resigns"
         else:
             yield f"The episode is {self.end}."
         yield "Returns: " + ", ".join(
@@ -114,7 +131,7 @@ class GameRecord:
 
 
 _FIELDS = tuple(name for name in GameRecord.__dataclass_fields__ if name != "game")
-_END = ("over", "cut", "forfeit")
+_END = ("over", "cut", "forfeit", "resigned")
 
 
 def record_from(line: Any, game: Game) -> GameRecord:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from ramify.errors import RamifyError
 
@@ -20,6 +23,14 @@ def markdown_table(rows: list[list[str]], left: int = 1) -> str:
     titles, *others = rows
     sides = ["---" if place < left else "---:" for place in range(len(titles))]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in [titles, sides, *others])
+
+
+def plain_row(row: Any) -> dict[str, Any]:
+    """A row of a table, ready for `json.dumps`: None for an interval that is not known."""
+    return {
+        name: None if name.endswith("_interval") and value and math.inf in value else value
+        for name, value in asdict(row).items()
+    }
 
 
 def write_files(folder: str | os.PathLike[str], texts: Mapping[str, str]) -> list[Path]:

@@ -10,6 +10,8 @@ import numpy as np
 
 from ramify.arena import ratings
 from ramify.arena.records import GameRecord
+from ramify.arena.reports import plain_row
+from ramify.columns import aligned
 from ramify.errors import RamifyError
 from ramify.game import Game
 
@@ -41,7 +43,7 @@ class MatchResult:
     game: Game
     agents: list[str]
     records: list[GameRecord]  # by number
-    status: str  # "complete", "decided" by the sequential test, or "interrupted"
+    status: str  # "complete", "decided" by the sequential test, "interrupted", "stored" in a file
     header: dict[str, Any]  # what was played with which settings, as in a file
     sprt: ratings.SprtState | None = None
     anchor: str | None = None  # the agent whose rating is 0; None: the mean of all is
@@ -103,7 +105,7 @@ class MatchResult:
             "status": self.status,
             "games": len(self.records),
             "openings": len(self.points),
-            "standings": [asdict(each) for each in self.standings],
+            "standings": [plain_row(each) for each in self.standings],
             "superiority": self.ratings.superiority.tolist() if rated else None,
             "sprt": None if self.sprt is None else asdict(self.sprt),
             "forfeits": [
@@ -162,9 +164,9 @@ class MatchResult:
             draws=firsts.count(True),
             losses=len(games) - len(firsts),
             score=None if rated is None else float(own[0] / sum(own)),
-            score_interval=None if rated is None else _pair(rated.score_intervals[index]),
+            score_interval=None if rated is None else ends(rated.score_intervals[index]),
             elo=None if rated is None else float(rated.elo[index]),
-            elo_interval=None if rated is None else _pair(rated.intervals[index]),
+            elo_interval=None if rated is None else ends(rated.intervals[index]),
             mean_return=float(np.mean([record.returns[seat] for record, seat in games])),
             return_interval=ratings.mean_interval(np.array([np.mean(x) for x in units.values()])),
             forfeits=sum(record.forfeiter == seat for record, seat in games),
@@ -245,22 +247,17 @@ def _is_shared(record: GameRecord) -> bool:
     return record.returns.count(max(record.returns)) > 1
 
 
-def _pair(bounds: np.ndarray) -> tuple[float, float]:
+def ends(bounds: np.ndarray) -> tuple[float, float]:
+    """The two ends of an interval as plain numbers."""
     return float(bounds[0]), float(bounds[1])
 
 
 def span(bounds: tuple[float, float], style: str) -> str:
-    """An interval for people."""
+    """An interval for people.
+
+    >>> span((0.25, 0.5), ".2f"), span((-np.inf, np.inf), ".2f")
+    ('0.25 to 0.50', 'unknown')
+    """
+    if not np.isfinite(bounds).all():
+        return "unknown"
     return f"{bounds[0]:{style}} to {bounds[1]:{style}}"
-
-
-def aligned(rows: list[list[str]], left: int = 1) -> list[str]:
-    """Rows in columns, the first `left` of them to the left."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(
-            cell.rjust(width) if column >= left else cell.ljust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]

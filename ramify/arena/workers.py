@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
+import os
 import pickle
 import signal
 import threading
@@ -15,6 +16,7 @@ from typing import Any
 
 from ramify.arena.agents import AgentSource
 from ramify.arena.episodes import Clock, Squad, Task, forfeited, play_task
+from ramify.arena.external import LONGEST_END
 from ramify.arena.records import GameRecord, record_from
 from ramify.errors import RamifyError
 from ramify.game import Game
@@ -34,6 +36,7 @@ def play_in_workers(
         squad: the agents as they are made anew in each process.
     """
     payload = _pickled(squad.game_source, dict(zip(squad.names, squad.sources, strict=True)))
+    farewell = GRACE + LONGEST_END * len(squad.names)  # each agent may be a program to end
     waiting, tries = deque(tasks), dict[int, int]()
     workers: list[_Worker] = []
     try:
@@ -55,7 +58,7 @@ def play_in_workers(
                         raise RamifyError(_unexplained(worker))
                     waiting.appendleft(task)
                 if not worker.is_alive or not waiting:
-                    worker.end()
+                    worker.end(farewell)
                     workers.remove(worker)
                 else:
                     worker.give(waiting.popleft())
@@ -99,9 +102,9 @@ class _Worker:
     def __init__(self, payload: bytes, max_seconds: float | None) -> None:
         self.connection, other = _context.Pipe()
         self.max_seconds = max_seconds
-        self.process = _context.Process(
-            target=_work, args=(other, payload, max_seconds), daemon=True
-        )
+        # Not a daemon, because those may not have processes of their own, as agents may want; it
+        # ends by itself when its connection is closed.
+        self.process = _context.Process(target=_work, args=(other, payload, max_seconds))
         with _without_interrupts():
             self.process.start()
         other.close()  # so that the end of the process is the end of the connection
@@ -145,18 +148,26 @@ class _Worker:
         unknown = Clock(squad.game.num_players)
         return forfeited(squad, self.task, self.actions, self.seat, where, unknown)
 
-    def end(self) -> None:
-        """Let it close its agents and leave."""
+    def end(self, seconds: float) -> None:
+        """Let it close its agents and leave within so many seconds."""
+        if not self.is_alive:
+            return
         with contextlib.suppress(OSError):
             self.connection.send(None)
-        self.process.join(GRACE)
+        self.process.join(seconds)
         self.kill()
 
     def kill(self) -> None:
+        """End it with all that its agents have started, also where it has died before them."""
+        if not self.is_alive:
+            return
         self.is_alive = False
-        if self.process.is_alive():
-            self.process.kill()
-            self.process.join()
+        if hasattr(os, "killpg") and self.process.pid is not None:
+            # Nothing is left of its group, or it has not come to lead one yet.
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.kill()
+        self.process.join()
         self.connection.close()
 
 
@@ -175,6 +186,8 @@ def _without_interrupts() -> Iterator[None]:
 
 def _work(connection: Connection, payload: bytes, max_seconds: float | None) -> None:
     """What a worker process does: play the games it is given."""
+    if hasattr(os, "setsid"):
+        os.setsid()  # what its agents start belongs to it, and is ended with it
 
     def report(seat: int, actions: Sequence[int], quick: bool) -> None:
         connection.send(("asks", (seat, list(actions), quick)))

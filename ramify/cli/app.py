@@ -15,6 +15,7 @@ from cyclopts import App, Parameter
 
 import ramify
 from ramify import specs
+from ramify.columns import aligned
 from ramify.errors import RamifyError
 from ramify.game import Game
 
@@ -31,6 +32,9 @@ app = App(
     result_action="return_value",
     suppress_keyboard_interrupt=False,
 )
+
+
+INTERRUPTED = 130  # the exit status after Ctrl-C
 
 
 # --- options -------------------------------------------------------------------------------------
@@ -231,13 +235,7 @@ def load_tree(path: Path, game: Game | None) -> ramify.Tree:
 
 def print_table(rows: list[list[str]], left: tuple[int, ...]) -> None:
     """Print rows in columns, those in `left` aligned to the left."""
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    for row in rows:
-        cells = [
-            cell.ljust(width) if i in left else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        print("  ".join(cells).rstrip())
+    print("\n".join(aligned(rows, left)))
 
 
 def size(num_bytes: int) -> str:

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import contextlib
+import functools
 import json as json_format
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from ramify import specs
-from ramify.cli.app import Flag, app, told
-from ramify.errors import IllegalAction, RamifyError
+from ramify.cli.app import INTERRUPTED, Flag, app, counting_bar, told
+from ramify.errors import RamifyError
 from ramify.game import Game
 
 if TYPE_CHECKING:
     from ramify.arena import MatchProgress, MatchResult, Sprt
     from ramify.arena.agents import AgentSource
-
-INTERRUPTED = 130  # the exit status after Ctrl-C
 
 
 @app.command
@@ -58,7 +56,8 @@ def match(
         seed: decides openings, chance outcomes and searches.
         processes: how many games are played at once.
         output: the file that keeps the games; the same command goes on with it.
-        max_seconds: the most an action may take; who takes longer forfeits the game.
+        max_seconds: the most that an action, or watching one, may take; who takes longer forfeits
+            the game. Give more than the T of search(seconds=T).
         sprt: end when a difference of 0 against one of 20 Elo points is decided, as 0,20.
         alpha: the error of --sprt in accepting the larger difference.
         beta: its error in accepting the smaller one.
@@ -87,7 +86,7 @@ def match(
         sources = _named(agents)
         if anchor is not None and anchor not in sources:
             raise RamifyError(f"--anchor {anchor}: no such agent; there is {', '.join(sources)}")
-        with _progress_bar() as progress:
+        with counting_bar(chosen.name) as show_bar:
             result = arena.match(
                 game,
                 sources,
@@ -98,7 +97,7 @@ def match(
                 path=output,
                 max_seconds=max_seconds,
                 sprt=test,
-                progress=progress,
+                progress=None if show_bar is None else functools.partial(_tell, show_bar),
             )
     result = result.anchored(anchor)
     print(json_format.dumps(result.to_json(), indent=2) if json else result)
@@ -150,48 +149,15 @@ def _read_openings(game: Game, text: str) -> int | list[list[int]]:
         lines = path.read_text(encoding="utf-8").splitlines()
     found = []
     for number, line in enumerate(lines, start=1):
-        words = line.partition("#")[0].replace(",", " ").split()
-        if words:
-            try:
-                found.append(_read_actions(game, words))
-            except IllegalAction as error:
-                raise RamifyError(f"--openings {path}, line {number}: {error}") from error
+        opening = line.partition("#")[0].strip()
+        if opening:
+            option = f"--openings {path}, line {number}"
+            found.append(specs.read_actions(game, [opening], option))
     return found
 
 
-def _read_actions(game: Game, words: list[str]) -> list[int]:
-    """Actions as the game shows them, or all as numbers."""
-    state, actions = game.start(), list[int]()
-    try:
-        for word in words:
-            actions.append(game.read_action(state, word))
-            state, _ = game.step(state, actions[-1])
-    except IllegalAction:
-        if not all(word.isdecimal() for word in words):
-            raise
-        actions = [int(word) for word in words]
-        game.play(actions)
-    return actions
-
-
-@contextlib.contextmanager
-def _progress_bar() -> Iterator[Callable[[MatchProgress], None] | None]:
-    """What to hand to a match as `progress`; None where nobody is watching."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-    columns = BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}", markup=False)
-    bar = Progress(*columns, console=Console(stderr=True), transient=True)
-    task = bar.add_task("games", total=None)
-
-    def show(progress: MatchProgress) -> None:
-        scores = ", ".join(f"{name} {score:.3f}" for name, score in progress.scores.items())
-        failed = f", {progress.forfeits} forfeits" if progress.forfeits else ""
-        text = f"games: {scores}{failed}"
-        bar.update(task, total=progress.total, completed=progress.done, description=text)
-
-    with bar:
-        yield show
+def _tell(show_bar: Callable[[int, int, str], None], now: MatchProgress) -> None:
+    """Show how far a match is, and how it stands."""
+    scores = ", ".join(f"{name} {score:.3f}" for name, score in now.scores.items())
+    failed = f", {now.forfeits} forfeits" if now.forfeits else ""
+    show_bar(now.done, now.total, f"{now.done:,} of {now.total:,} games: {scores}{failed}")

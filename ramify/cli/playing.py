@@ -87,27 +87,33 @@ class _Guests:
 
     def begin(self, plies: list[_Ply]) -> None:
         """Let them know of an episode so far, from its start."""
+        from ramify.arena.agents import derived_seed
+
         for seat, agent in self.agents.items():
-            self._ask(seat, agent.begin, self.game, seat, self.seed)
+            self._ask(seat, agent.begin, self.game, seat, derived_seed(self.seed, seat))
         for ply in plies:
             self.watch(ply.state, ply.action)
 
     def watch(self, state: np.record, action: int) -> None:
         for seat, agent in self.agents.items():
-            self._ask(seat, getattr(agent, "watch", lambda *_: None), state, action)
+            watch = getattr(agent, "watch", lambda *_: None)
+            self._ask(seat, watch, self.game.copy(state), action)
 
-    def action(self, state: np.record) -> int:
+    def action(self, state: np.record, ply: int) -> int:
         """What the one to play takes; EOFError where it resigns."""
+        from ramify.arena.episodes import checked_action
         from ramify.arena.external import Resigned
 
         seat = self.game.to_play(state)
         try:
-            action = int(self._ask(seat, self.agents[seat].act, state))
+            answer = self._ask(seat, self.agents[seat].act, self.game.copy(state))
         except Resigned:
             print(f"player {seat} ({self.text}) resigns")
             raise EOFError from None
-        if action not in self.game.legal(state):
-            raise RamifyError(f"{self.text} plays {action}, which is not legal")
+        try:
+            action = checked_action(self.game, state, answer, ply)
+        except IllegalAction as error:
+            raise RamifyError(f"{self.text} failed as player {seat}: {error}") from None
         print(f"player {seat} ({self.text}) plays {self.game.show_action(state, action)}")
         return action
 
@@ -160,7 +166,7 @@ def _play_episode(
             if person is None:
                 print(f"\n{game.show(state)}\n")
             is_guest = to_play in guests.agents
-            action = guests.action(state) if is_guest else _searched(game, state, search_here)
+            action = guests.action(state, ply) if is_guest else _searched(game, state, search_here)
         after, reward = game.step(state, action)
         plies.append(_Ply(state, action, reward))
         guests.watch(state, action)
@@ -183,8 +189,9 @@ def _greet(game: Game, person: int | None, guests: _Guests, budget: Budget, seed
 
 def _draw_outcome(game: Game, state: np.record, seed: int, ply: int) -> int:
     """A chance outcome; always the same at a ply, so that `undo` does not roll again."""
-    outcomes, probabilities = zip(*game.outcomes(state), strict=True)
-    outcome: int = random.Random(f"{seed} {ply}").choices(outcomes, probabilities)[0]
+    from ramify.arena.dice import draw_outcome
+
+    outcome = draw_outcome(game, state, random.Random(f"{seed} {ply}"))
     print(f"chance: {game.show_action(state, outcome)}")
     return outcome
 

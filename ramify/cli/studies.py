@@ -11,13 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from ramify import specs
-from ramify.cli.app import Flag, app, counting_bar
+from ramify.cli.app import INTERRUPTED, Flag, app, counting_bar
 from ramify.errors import RamifyError
 
 if TYPE_CHECKING:
     from ramify.arena import AblationProgress, AdviceProgress
-
-INTERRUPTED = 130  # the exit status after Ctrl-C
 
 
 @app.command
@@ -57,7 +55,8 @@ def ablate(
         seed: decides openings, chance outcomes and searches.
         processes: how many games are played at once.
         folder: where to write; ablation-GAME by default.
-        max_seconds: the most an action may take; who takes longer forfeits the game.
+        max_seconds: the most that an action, or watching one, may take; who takes longer forfeits
+            the game. Give more than the T of search(seconds=T).
         json: print JSON instead of a table.
     """
     from ramify import arena

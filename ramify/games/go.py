@@ -429,6 +429,7 @@ def knowledge(size: int, may_place: Callable[..., bool]) -> tuple[Callable[..., 
                     if near == first:
                         break
             elif point == 3 - stone and last_liberty(state, near) == cell:
+                # Taking several stones counts as 2, though one freed point alone may be a liberty.
                 if found != border or state.length[state.head[near]] > 1:
                     return 2
                 found = near

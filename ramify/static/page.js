@@ -459,7 +459,7 @@
     }, { passive: false });
 
     const neighbour = (by) => {
-      // The nearest node of the same depth, else the one above in the tree.
+      // The nearest node of the same depth; where there is none, the same node.
       for (let k = place[current] + by; k >= 0 && k < shown; k += by) if (depth[order[k]] === depth[current]) return order[k];
       return current;
     };

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import time
 
 from ramify.arena import RandomAgent
+from ramify.arena.external import Resigned
 
 
 class _Fails(RandomAgent):
@@ -42,6 +44,19 @@ class Cheats(_Fails):
 class Babbles(_Fails):
     def fail(self, state):
         return "the middle"
+
+
+class Resigns(_Fails):
+    """Gives up. `made` counts its kind in this process."""
+
+    made = 0
+
+    def __init__(self, after=1):
+        super().__init__(after)
+        Resigns.made += 1
+
+    def fail(self, state):
+        raise Resigned(self.game.to_play(state))
 
 
 class Dies(_Fails):
@@ -110,6 +125,19 @@ class Slow(RandomAgent):
         return super().act(state)
 
 
+class Warms(RandomAgent):
+    """Takes its time before an episode only."""
+
+    def begin(self, game, player, seed):
+        super().begin(game, player, seed)
+        time.sleep(1.5)
+
+
+class Stumbles(RandomAgent):
+    def prepare(self, game):
+        raise OSError("no such file")
+
+
 class Sulks:
     """Refuses games of more than two players."""
 
@@ -136,6 +164,16 @@ class Watches(RandomAgent):
 
     def close(self):
         self.closed = True
+
+
+class Multiplies(RandomAgent):
+    """Lets another process think."""
+
+    def act(self, state):
+        thinker = multiprocessing.get_context("spawn").Process(target=os.getpid)
+        thinker.start()
+        thinker.join()
+        return super().act(state)
 
 
 class NoAgent:

@@ -125,6 +125,37 @@ def test_alone_settings_are_compared_by_what_they_are_paid():
     assert "mean return" in str(found)
 
 
+def test_alone_an_interrupted_setting_is_compared_by_the_openings_that_it_has_played():
+    def interrupt(progress):
+        if progress.done == 5:
+            raise KeyboardInterrupt
+
+    found = ablate("twenty48(max_tile=64)", {"selection.ucb1.c": "0.5,2"}, simulations=5,
+                   num_games=4, progress=interrupt)  # fmt: skip
+    first, second = found.table
+    paid = [[r.returns[0] for r in meeting.result.records] for meeting in found.meetings]
+    assert [len(each) for each in paid] == [4, 1]
+    assert first.mean_return == pytest.approx(np.mean(paid[0]))
+    assert second.mean_return == pytest.approx(paid[1][0])
+    assert second.more == pytest.approx(paid[1][0] - paid[0][0])
+    assert np.isfinite(first.return_interval).all()
+    assert second.more_interval == (-np.inf, np.inf)
+    assert "unknown" in str(found)
+    told = json.loads(json.dumps(found.to_json(), allow_nan=False))
+    assert told["rows"][1]["more_interval"] is None
+    assert "inf" not in found.chart()
+
+
+def test_seconds_per_action_are_weighed_by_actions(chain):
+    found, _ = chain
+    row = found.table[1]
+    seats = [(record, record.agents.index(row.setting)) for meeting in found.meetings
+             for record in meeting.result.records if row.setting in record.agents]  # fmt: skip
+    seconds = sum(record.seconds[seat] for record, seat in seats)
+    decisions = sum(record.decisions[seat] for record, seat in seats)
+    assert row.seconds_per_action == pytest.approx(seconds / decisions)
+
+
 # --- files ---------------------------------------------------------------------------------------
 
 

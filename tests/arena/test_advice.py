@@ -177,6 +177,17 @@ def test_a_difference_within_noise_keeps_the_first_rule():
     assert "within noise: b() loses less than a()" in str(found)
 
 
+def test_one_state_alone_keeps_the_first_rule_and_knows_no_interval():
+    found = made({("a()", 10): [0.5], ("b()", 10): [0.1], ("a()", 100): [0.5], ("b()", 100): [0.1]})
+    assert (found.rule, found.simulations) == ("a()", 10)
+    text = str(found)
+    assert "within noise: b() loses less than a() by 0.4000 (95 %: unknown)" in text
+    assert ": 1 state, 1 seed each; reference" in text
+    assert "inf" not in text
+    told = json.loads(json.dumps(found.to_json(), allow_nan=False))
+    assert told["rows"][0]["loss_interval"] is None
+
+
 def test_the_budget_is_the_smallest_that_later_ones_do_not_surely_beat():
     noise = [0.1, 0.0] * 10
     losses = {("a()", 10): [1.0] * 20, ("a()", 100): noise, ("a()", 1000): noise[::-1]}
@@ -284,7 +295,7 @@ def test_the_command_prints_the_table_and_the_call(tmp_path, capsys):
     )  # fmt: skip
     printed = capsys.readouterr().out
     assert status == 0
-    assert "tic_tac_toe: 3 states, 1 seeds each; reference: exact values" in printed
+    assert "tic_tac_toe: 3 states, 1 seed each; reference: exact values" in printed
     assert "selection=ramify.selection.ucb1(), solver=True)" in printed
     assert (tmp_path / "chart.svg").exists()
 

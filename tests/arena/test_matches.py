@@ -16,7 +16,16 @@ import pytest
 
 import ramify
 from ramify import RamifyError, games
-from ramify.arena import RandomAgent, SearchAgent, Sprt, match, play, read_games, read_match
+from ramify.arena import (
+    RandomAgent,
+    SearchAgent,
+    Sprt,
+    match,
+    matches,
+    play,
+    read_games,
+    read_match,
+)
 from tests.arena import failing
 
 ROOT = Path(__file__).parent.parent.parent
@@ -124,6 +133,25 @@ def test_an_agent_that_fails_forfeits_the_game(agent, message):
     record.check()  # what was played before is legal
 
 
+@pytest.mark.parametrize("processes", [1, 2])
+def test_an_agent_that_resigns_has_lost_and_has_made_no_mistake(processes, tmp_path):
+    agents = {"meek": failing.Resigns, "random": "random"}
+    path = tmp_path / "games.jsonl"
+    failing.Resigns.made = 0
+    result = match("tic_tac_toe", agents, num_games=4, openings=1, processes=processes, path=path)
+    assert [record.end for record in result.records] == ["resigned"] * 4
+    for record in result.records:
+        assert record.returns[record.agents.index("meek")] == -1.0
+        assert record.returns[record.agents.index("random")] == 1.0
+        assert (record.forfeiter, record.error) == (None, None)
+    assert not result.forfeits
+    assert [each.forfeits for each in result.standings] == [0, 0]
+    assert failing.Resigns.made == 1  # the agent was kept
+    seat = result.records[0].agents.index("meek")
+    assert f"player {seat} (meek) resigns" in str(result.records[0])
+    assert read_games(path) == result.records
+
+
 def test_an_agent_that_takes_too_long_forfeits_the_game():
     record = play("tic_tac_toe", ["random", f"{FAILING}:Dawdles(1)"], max_seconds=0.1)
     assert (record.forfeiter, record.returns) == (1, (1.0, -1.0))
@@ -187,6 +215,25 @@ def test_openings_come_again_when_all_have_been_played():
     assert set(counts.values()) == {2, 3}
     seeds = {record.seed for record in result.records}
     assert len(seeds) == 20
+
+
+def test_openings_that_come_again_cost_no_further_draws(monkeypatch):
+    drawn = []
+    walk = matches.random_walk
+    monkeypatch.setattr(matches, "random_walk", lambda *given: drawn.append(1) or walk(*given))
+    tasks = matches._schedule(games.tic_tac_toe(), 2, 9 * 2 * 5, 1, 0)
+    rounds = [
+        [task.opening for task in tasks[start : start + 18 : 2]] for start in range(0, 90, 18)
+    ]
+    assert all(len(set(each)) == 9 for each in rounds)
+    assert len({tuple(each) for each in rounds}) == 5  # in another order each time
+    assert len(drawn) < 2 * matches.MOST_DRAWS
+
+
+def test_without_random_plies_nothing_is_drawn(monkeypatch):
+    monkeypatch.setattr(matches, "random_walk", None)
+    tasks = matches._schedule(games.tic_tac_toe(), 2, 10, 0, 0)
+    assert [task.opening for task in tasks] == [()] * 10
 
 
 def test_openings_may_be_given():
@@ -253,6 +300,11 @@ def test_a_sequential_test_ends_the_match_when_it_is_decided():
         ({"openings": -1}, "openings is a number of random plies, at least 0; got -1"),
         ({"openings": 9}, "was over within 9 random plies 1000 times; choose shorter openings"),
         ({"openings": []}, "openings is an empty list"),
+        ({"openings": "2"}, "openings is a number of random plies, or a list .*; got '2'"),
+        ({"openings": [3, 3]}, "each a list of actions; got 3 as one of them"),
+        ({"openings": [[0.5]]}, r"each a list of actions; got \[0.5\] as one of them"),
+        ({"agents": ["random", failing.Stumbles]}, "agent Stumbles: .*OSError: no such file"),
+        ({"agents": [RandomAgent()] * 2}, r"are the same object, which cannot be made anew"),
         ({"openings": [[4, 4]]}, r"opening \[4, 4\]: action 4 is not legal"),
         ({"openings": [[0, 3, 1, 4, 2]]}, "the episode is over; there is nothing to play"),
         ({"sprt": Sprt(0, 9), "agents": ["random"] * 3}, "sprt tests two agents in a game of two"),
@@ -430,6 +482,48 @@ def test_an_agent_that_hangs_is_ended_and_forfeits():
     result = match("tic_tac_toe", agents, num_games=2, max_seconds=0.2)
     assert [record.agents[record.forfeiter] for record in result.records] == ["stuck"] * 2
     assert "no answer within 0.2 s; ended" in result.records[0].error
+
+
+def test_an_agent_may_take_its_time_before_it_has_to_act():
+    result = match("tic_tac_toe", [failing.Warms, "random"], num_games=2, max_seconds=0.2)
+    assert [record.end for record in result.records] == ["over", "over"]
+
+
+SLEEPER = """
+import os, pathlib, sys, time
+
+(pathlib.Path(sys.argv[1]) / str(os.getpid())).touch()
+for line in sys.stdin:
+    if "genmove" in line:
+        time.sleep(60)
+    print("=\\n", flush=True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("other", "error"),
+    [("random", "no answer within 0.3 s; ended"), (f"{FAILING}:Dies(after=0)", "exit code -9")],
+)
+def test_programs_end_with_the_worker_whose_agents_they_are(tmp_path, other, error):
+    (tmp_path / "sleeper.py").write_text(SLEEPER)
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    sleeper = f"gtp('{sys.executable} {tmp_path}/sleeper.py {notes}')"
+    result = match("tic_tac_toe", [other, sleeper], num_games=2, openings=1, max_seconds=0.3)
+    assert any(error in record.error for record in result.forfeits)
+    programs = [int(name) for name in os.listdir(notes)]
+    assert len(programs) >= 2
+    until = time.monotonic() + 5
+    while any(map(is_running, programs)) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not any(map(is_running, programs))
+
+
+def test_agents_in_workers_may_have_processes_of_their_own():
+    result = match(
+        "tic_tac_toe", [failing.Multiplies, "random"], num_games=2, openings=6, processes=2
+    )
+    assert [record.error for record in result.records] == [None, None]
 
 
 SCRIPT = """

@@ -94,6 +94,16 @@ def test_ratings_expect_as_many_points_as_were_won():
     assert expected == pytest.approx(won.sum(axis=1))
 
 
+def test_a_long_chain_of_wins_can_be_rated_only_where_it_closes():
+    n = 9
+    won = np.zeros((n, n))
+    won[range(n - 1), range(1, n)] = 1.0
+    with pytest.raises(RamifyError, match="ratings are infinite"):
+        bradley_terry(won, regularisation=0.0)
+    won[n - 1, 0] = 1.0
+    assert bradley_terry(won, regularisation=0.0) == pytest.approx(np.zeros(n), abs=1e-6)
+
+
 def test_many_tables_are_rated_at_once():
     rng = np.random.default_rng(2)
     tables = rng.random((5, 3, 3)) * (1 - np.eye(3))
@@ -170,6 +180,11 @@ def test_the_interval_of_a_mean_is_that_of_student():
     radius = 2.093 * values.std(ddof=1) / math.sqrt(20)  # t of 19 degrees of freedom
     assert (high - low) / 2 == pytest.approx(radius, rel=0.03)
     assert small_sample_factor(10_000) == pytest.approx(1.0, abs=1e-3)
+
+
+def test_of_one_value_alone_no_interval_is_known():
+    assert mean_interval(np.array([0.7])) == (-np.inf, np.inf)
+    assert np.isfinite(mean_interval(np.array([0.7, 0.6]))).all()
 
 
 def test_superiority_counts_equals_half():

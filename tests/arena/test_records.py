@@ -37,6 +37,12 @@ def test_a_record_gives_its_episode_and_its_states(path):
     assert record.episode.complete
 
 
+def test_reading_games_keeps_no_states_until_they_are_asked_for(path):
+    records = read_games(path)
+    assert not any({"states", "episode", "_replayed"} & set(vars(record)) for record in records)
+    assert len(records[0].states) == len(records[0].actions) + 1
+
+
 def test_a_record_is_shown_ply_by_ply():
     record = play("tic_tac_toe", ["random", Raises], opening=[4])
     shown = str(record)
@@ -77,6 +83,7 @@ def test_a_game_of_ones_own_has_to_be_given(tmp_path):
         (1, {"returns": [0.5, 0.5]}, "line 2, game 0: the rules pay .* and .0.5, 0.5. was stored"),
         (1, {"returns": [1.0]}, "line 2 is damaged"),
         (1, {"end": "cut"}, "the episode is over by the rules, and 'cut' was stored"),
+        (1, {"end": "resigned"}, "nobody is to play at the end, and 'resigned' was stored"),
         (1, {"end": "draw"}, "line 2 is damaged: .*end is 'draw'"),
         (1, {"number": 1.5}, "number is 1.5"),
         (1, {"forfeiter": 9}, "forfeiter is 9"),
