@@ -5,20 +5,35 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from ramify.errors import BrokenGame, IllegalAction, RamifyError
+from ramify.errors import BrokenGame, IllegalAction, IncompletePath, RamifyError
 from ramify.game import (
     CHANCE,
     OVER,
+    Box,
     Episode,
     Game,
+    Sphere,
     board_symmetries,
     random_below,
     random_bits,
+    random_normal,
     random_unit,
 )  # fmt: skip
 
 if TYPE_CHECKING:
-    from ramify import arena, backup, choice, evaluators, games, principle, selection, stopping
+    from ramify import (
+        arena,
+        backup,
+        choice,
+        continuous,
+        evaluators,
+        games,
+        principle,
+        refine,
+        regret,
+        selection,
+        stopping,
+    )
     from ramify._compile import CacheEntry, cache_entries, cache_folder, clear_cache
     from ramify.arena.advice import advise
     from ramify.bits import lowest_bit, nth_bit, popcount
@@ -37,6 +52,7 @@ __version__ = "0.1.0"
 __all__ = [
     "CHANCE",
     "OVER",
+    "Box",
     "BrokenGame",
     "CacheEntry",
     "Comparison",
@@ -44,6 +60,7 @@ __all__ = [
     "Finding",
     "Game",
     "IllegalAction",
+    "IncompletePath",
     "Node",
     "Progress",
     "RamifyError",
@@ -52,6 +69,7 @@ __all__ = [
     "SearchResult",
     "Searcher",
     "Solution",
+    "Sphere",
     "Tree",
     "Variation",
     "advise",
@@ -64,6 +82,7 @@ __all__ = [
     "choice",
     "clear_cache",
     "compare",
+    "continuous",
     "evaluators",
     "games",
     "lowest_bit",
@@ -72,7 +91,10 @@ __all__ = [
     "principle",
     "random_below",
     "random_bits",
+    "random_normal",
     "random_unit",
+    "refine",
+    "regret",
     "rule_speed",
     "search",
     "search_many",
@@ -92,15 +114,9 @@ _LATER = {
     "popcount": "bits", "lowest_bit": "bits", "nth_bit": "bits", "advise": "arena.advice",
 }  # fmt: skip
 _MODULES = (
-    "arena",
-    "backup",
-    "choice",
-    "evaluators",
-    "games",
-    "principle",
-    "selection",
-    "stopping",
-)
+    "arena", "backup", "choice", "continuous", "evaluators", "games", "principle", "refine",
+    "regret", "selection", "stopping",
+)  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

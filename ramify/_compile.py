@@ -173,7 +173,8 @@ def _dispatcher(
         # Counting references to arrays took half the time of a search (atomic instructions in every
         # call); nothing in a kernel owns an array, and in rules only those that make one do. A call
         # with ten arrays takes longer than what it does, so kernels are inlined.
-        options |= {"_nrt": allocates and not kernel, "forceinline": kernel}
+        options |= {"_nrt": allocates and not kernel}
+        options["forceinline"] = kernel and not hasattr(inner, "stays_apart")
         options |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
         return numba.njit(**options)(inner)
 
@@ -302,6 +303,7 @@ class _Translator:
         closure = tuple(cells.values()) or None
         copy = types.FunctionType(code, space, function.__name__, function.__defaults__, closure)
         copy.__kwdefaults__ = function.__kwdefaults__
+        vars(copy).update(vars(function))
         self.alive.append(function)
         # Numba reads the globals when it compiles, later; so a function may reach itself.
         self.done[id(function)] = self.jit(copy, _module_name(function))

@@ -18,6 +18,7 @@ from ramify.tree import (
     HAS_AMAF,
     HAS_CHANCE,
     HAS_PROOFS,
+    IS_CONTINUOUS,
     KEEPS_SQUARES,
     NONE,
     NUM_VALUES,
@@ -37,7 +38,7 @@ KNOWS_OUTCOMES = UNBOUND  # chance nodes have an edge for every outcome, with it
 ROOT = np.int64(0)
 
 # Where a simulation ended.
-LEAF, AT_END, KNOWN, REPEATED = 0, 1, 2, 3
+LEAF, AT_END, KNOWN, REPEATED, FOUND = 0, 1, 2, 3, 4
 
 
 def step_return(reward: float, discount: float, after: float) -> float:
@@ -222,7 +223,7 @@ def back_up(
         return
     returns, depth = work.returns, np.int64(work.depth)
     begin_sample(work)
-    news = HAS_PROOFS and has_ended(edges, path, work)
+    news = HAS_PROOFS and (work.ending == FOUND or has_ended(edges, path, work))
     for i in range(depth - 1, -1, -1):
         edge = np.int64(path[i].edge)
         above = np.int64(path[i - 1].edge) if i > 0 else ROOT
@@ -360,7 +361,7 @@ def note_return(
 
 def note_square(edges: np.ndarray, path: np.ndarray, work: Any, root_squares: np.ndarray) -> None:
     """Squared returns of the root's edges, for confidence bounds."""
-    if work.depth > 0:
+    if work.depth > 0 and not IS_CONTINUOUS:
         row = np.int64(path[0].edge) - edges[0].first
         for j in range(NUM_VALUES):
             part = work.sample[j] if GATHERS or SHARES_NODES else work.returns[j]
@@ -390,7 +391,8 @@ def back_up_shared(
     returns, depth = work.returns, np.int64(work.depth)
     begin_sample(work)
     # A node may have been proven on another way, and those above it here do not know yet.
-    news = HAS_PROOFS and (work.ending == KNOWN or has_ended(edges, path, work))
+    is_proven = work.ending == KNOWN or work.ending == FOUND
+    news = HAS_PROOFS and (is_proven or has_ended(edges, path, work))
     if work.ending != REPEATED:
         last = np.int64(edges[np.int64(path[depth - 1].edge)].node) if depth > 0 else np.int64(0)
         for j in range(NUM_VALUES):

@@ -11,7 +11,7 @@ WIDTH, HEIGHT = 640, 400  # without the legend, which stands below
 LEFT, RIGHT, TOP, BOTTOM = 64, 16, 40, 48  # margins
 LINE = 16  # the height of a line of the legend
 # Told apart by people who see colours differently (Okabe and Ito 2008).
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f", "#000000")
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f", "#999933")
 DASHES = ("", "6 3", "2 3", "9 3 2 3")  # of the first eight curves, of the next eight, ...
 CLASS = "ramify-chart"  # keeps the style to the chart where that is part of a page
 STYLE = (

@@ -44,6 +44,19 @@ def max_choice(visits: np.ndarray, q: np.ndarray) -> int:
     return int(np.argmax(np.where(visits > 0, q, -np.inf)))
 
 
+def valued_choice(visits: np.ndarray, q: np.ndarray, least_share: float = 0.1) -> int:
+    """The edge with the largest q among those with enough visits, the first of equals; -1 for none.
+
+    >>> valued_choice(np.array([40, 50, 1]), np.array([0.3, 0.1, 0.9]))
+    0
+    """
+    visits = np.asarray(visits)
+    if len(visits) == 0 or np.max(visits) == 0:
+        return -1
+    enough = (visits > 0) & (visits >= least_share * np.max(visits))
+    return int(np.argmax(np.where(enough, q, -np.inf)))
+
+
 def robust_max(visits: np.ndarray, q: np.ndarray) -> int:
     """The edge that has both the most visits and the largest q; -1 where no edge has both.
 

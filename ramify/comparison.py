@@ -11,8 +11,9 @@ import numpy as np
 from ramify import treefile
 from ramify.choice import as_choice
 from ramify.errors import RamifyError
-from ramify.result import SearchResult
+from ramify.result import SearchResult, described_action
 from ramify.tree import Tree
+from ramify.variation import action_field
 
 MOST_ROWS = 12  # of the table
 
@@ -66,7 +67,7 @@ class Comparison:
         """
         tables = [_edges_by_action(result) for result in (self.a, self.b)]
         pair, vectors = (float, (2,)), (float, (2, self.a.game.num_players))
-        names: list[Any] = [("action", np.int64), ("visits", np.int64, (2,)), ("share", *pair),
+        names: list[Any] = [action_field(self.a.game), ("visits", np.int64, (2,)), ("share", *pair),
                             ("q", *vectors), ("prior", *pair)]  # fmt: skip
         actions = sorted(tables[0].keys() | tables[1].keys())
         table = np.zeros(len(actions), names)
@@ -78,7 +79,7 @@ class Comparison:
                     row["visits"][i], row["q"][i], row["prior"][i] = edges[action]
         table["share"] = table["visits"] / np.maximum(1, table["visits"].sum(axis=0))
         visits = table["visits"]
-        return table[np.lexsort((table["action"], -visits[:, 1], -visits[:, 0]))]
+        return table[np.lexsort((np.arange(len(table)), -visits[:, 1], -visits[:, 0]))]
 
     @property
     def total_variation(self) -> float:
@@ -91,12 +92,12 @@ class Comparison:
         return self.b.value - self.a.value
 
     @cached_property
-    def common_line(self) -> list[int]:
+    def common_line(self) -> list[Any]:
         """The actions that both expect, up to where their principal variations part."""
         lines = [result.principal_variation().actions for result in (self.a, self.b)]
-        common: list[int] = []
+        common: list[Any] = []
         for one, other in zip(*lines, strict=False):
-            if one != other:
+            if np.any(one != other):
                 break
             common.append(one)
         return common
@@ -109,11 +110,11 @@ class Comparison:
             "to_play": self.a.game.to_play(self.a.state),
             "names": list(self.names),
             "simulations": [result.simulations for result in both],
-            "action": [result.action for result in both],
+            "action": [described_action(result.action) for result in both],
             "value": [result.value.tolist() for result in both],
             "value_difference": self.value_difference.tolist(),
             "total_variation": self.total_variation,
-            "common_line": self.common_line,
+            "common_line": [described_action(action) for action in self.common_line],
             "edges": [
                 {name: _plain(row[name]) for name in self.edges.dtype.names or ()}
                 for row in self.edges
@@ -154,7 +155,7 @@ class Comparison:
         rows = [["action", *(f"{column} {letter}" for column in columns for letter in "ab")]]
         for row in edges[:MOST_ROWS]:
             rows.append([
-                game.show_action(state, int(row["action"])),
+                game.show_action(state, row["action"]),
                 *(f"{visits:,}" for visits in row["visits"]),
                 *(f"{share:.1%}" for share in row["share"]),
                 *(self._shown(q) for q in row["q"]),
@@ -175,17 +176,22 @@ class Comparison:
         return "-" if np.isnan(numbers).any() else " ".join(f"{x:+.3f}" for x in numbers)
 
 
-def _edges_by_action(result: SearchResult) -> dict[int, tuple[int, Any, float]]:
+def _edges_by_action(result: SearchResult) -> dict[Any, tuple[int, Any, float]]:
     """Visits, q and prior of the root's edges; NaN for what is not known."""
     has_priors = result.tree.priors(result.tree.root.edges) is not None
     return {
-        int(row["action"]): (
+        _as_key(row["action"]): (
             int(row["visits"]),
             row["q"] if row["visits"] else np.nan,
             float(row["prior"]) if has_priors else np.nan,
         )
         for row in result.edges
     }
+
+
+def _as_key(action: Any) -> Any:
+    """An action that a dict can find: a number, or the numbers of a vector."""
+    return tuple(action.tolist()) if np.ndim(action) else int(action)
 
 
 def _check_same_root(comparison: Comparison) -> None:

@@ -9,14 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from ramify import _machine, evaluators, scoring, simulation
+from ramify import _machine, continuous, evaluators, scoring, simulation
 from ramify import backup as backups
 from ramify import selection as rules
 from ramify._compile import Kernel, compile_kernel
 from ramify.backup import Backup
+from ramify.continuous import Proposal
 from ramify.errors import BrokenGame
-from ramify.evaluators import GUARD, Evaluator
-from ramify.game import ENDLESS, Game
+from ramify.evaluators import Evaluator
+from ramify.game import ENDLESS, Box, Game
+from ramify.refine import Refinement, fitted, stages_of
 from ramify.selection import Noise, Rule, Widening
 from ramify.tree import Layout, Tree, num_values
 
@@ -33,6 +35,8 @@ class Options:
     backup: Backup
     evaluator: Evaluator
     widening: Widening | None
+    proposal: Proposal | None  # None where actions are numbers
+    refine: Refinement | None
     chance: str | Widening
     open_loop: bool
     transpositions: bool
@@ -55,18 +59,19 @@ class Options:
         priors = self.evaluator.gives_priors
         together = amaf or priors or self.ties == "random" or self.transpositions or self.open_loop
         # Where threads share a tree, edges must stay where they are while a leaf is valued.
-        together = together or self.shares_tree
+        together = together or self.shares_tree or game.is_continuous
         proofs = ("bounds" if game.zero_sum else "vectors") if self.solver else ""
         return Layout(
             priors=priors,
             lazy=not (together or any(rule.choose is not None for rule in both)),
-            squares=any(rule.asks_for("mean_square") for rule in both),
+            squares=game.is_continuous or any(rule.asks_for("mean_square") for rule in both),
             raw=priors and any(rule.asks_for("raw_value") for rule in both),
             amaf=amaf,
             proofs=proofs,
             shared=self.transpositions,
             pending=self.shares_tree,
-            appends=self.open_loop or isinstance(self.chance, Widening),
+            appends=self.open_loop or isinstance(self.chance, Widening) or game.is_continuous,
+            dim=game.dim,
         )
 
     def sees_range(self, game: Game) -> bool:
@@ -87,6 +92,8 @@ def checked_options(
     backup: Backup | None = None,
     evaluator: Evaluator | Callable[..., None] | None = None,
     widening: Widening | None = None,
+    proposal: Proposal | Callable[..., None] | None = None,
+    refine: Refinement | None = None,
     chance: str | Widening = "sample",
     open_loop: bool = False,
     transpositions: bool = False,
@@ -113,6 +120,11 @@ def checked_options(
         root_selection = selection
         if root_noise is not None and isinstance(selection, Rule):
             root_selection = rules.without_reduction(selection)
+    if game.is_continuous:
+        widening = rules.widening() if widening is None else widening
+        proposal = continuous.as_proposal(proposal)
+        if isinstance(refine, Refinement):
+            refine = fitted(refine, game)
     options = Options(
         selection=selection,
         root_selection=root_selection,
@@ -120,6 +132,8 @@ def checked_options(
         backup=backups.mean() if backup is None else backup,
         evaluator=evaluator,
         widening=widening,
+        proposal=proposal,  # type: ignore[arg-type]  # refused below where it is a function
+        refine=refine,
         chance=chance,
         open_loop=open_loop,
         transpositions=transpositions,
@@ -150,9 +164,11 @@ def _check_kinds(options: Options) -> None:
         ("backup", Backup, "backup.maximum()"),
         ("root_noise", Noise, "selection.dirichlet()"),
         ("widening", Widening, "selection.widening()"),
+        ("refine", Refinement, "refine.gradient()"),
     ):
         value = getattr(options, name)
-        if not (isinstance(value, kind) or (value is None and name in ("root_noise", "widening"))):
+        may_miss = name in ("root_noise", "widening", "refine")
+        if not (isinstance(value, kind) or (value is None and may_miss)):
             raise TypeError(
                 f"{name} must come from ramify.{example.partition('.')[0]}, for instance "
                 f"{example}; got {value!r}"
@@ -191,6 +207,7 @@ def _conflicts(game: Game, options: Options) -> list[str]:
     most = options.widening is not None and options.widening.most is not None
     known = game.payoff_range is not None
     cases = [
+        *_vector_conflicts(game, options),
         (
             selection.at_root,
             f"selection={selection.name} is for the root alone: give it as root_selection=",
@@ -312,6 +329,34 @@ def _conflicts(game: Game, options: Options) -> list[str]:
     return [reason for is_so, reason in cases if is_so]
 
 
+def _vector_conflicts(game: Game, options: Options) -> list[tuple[bool, str]]:
+    """What does not go with actions that are vectors, or needs them."""
+    space = game.action_space
+    if space is None:
+        what = f"the actions of {game.name} are numbers"
+        return [
+            (options.proposal is not None, f"proposal= finds vectors, and {what}"),
+            (options.refine is not None, f"refine= moves vectors, and {what}"),
+        ]
+    rules_given = (options.selection, options.root_selection)
+    what = f"the actions of {game.name} are vectors of {space}"
+    return [
+        (options.transpositions, f"{what}, and such states hardly meet again: search without "
+         "transpositions=True"),
+        (options.open_loop, f"{what}: search without open_loop=True"),
+        (options.solver, f"{what}, and nothing is proven of endless choices: search without "
+         "solver=True"),
+        (options.shares_tree, f'{what}, whose edges move as they come: use parallel="root"'),
+        (options.evaluator.gives_priors, f"{what}, which cannot have a prior each; use an "
+         "evaluator of state and values alone, and proposal= to say where to look"),
+        (any(rule.amaf is not None or rule.choose is not None for rule in rules_given),
+         f"{what}; select them with ucb1, ucb1_tuned or a rule of your own that has a score"),
+        (options.proposal is not None and options.proposal.needs_box
+         and not isinstance(space, Box), f"{options.proposal and options.proposal.name} fills "
+         "boxes; for a Sphere use another proposal"),
+    ]  # fmt: skip
+
+
 # --- composing -----------------------------------------------------------------------------------
 
 
@@ -350,6 +395,8 @@ def compose(game: Game, options: Options) -> Composition:
         options.evaluator.max_plies is None, layout, options.root_noise is not None,
         widening is not None, widening is not None and widening.most is not None,
         options.chance if isinstance(options.chance, str) else "widening", options.open_loop,
+        None if options.proposal is None else options.proposal.key,
+        None if options.refine is None else options.refine.key,
         options.opponents, options.ties, options.in_flight, options.sees_range(game),
         options.debug,
     )  # fmt: skip
@@ -404,15 +451,34 @@ def bindings(game: Game, options: Options) -> dict[str, Any]:
             "pick_outcome": scoring.due_outcome
             if options.chance == "proportional"
             else scoring.draw_outcome,
+            "propose": continuous.propose_nothing,
+            "improve": continuous.propose_nothing,
+            "REFINES": options.refine is not None,
+            "REFINES_PLAYOUTS": options.refine is not None and options.refine.whole,
+            "REFINES_REPLIES": options.refine is not None and options.refine.num_choices > 1,
+            "REFINES_BEST": options.refine is not None and options.refine.best,
+            "NUM_BLOCKS": num_blocks(game, options),
             "WIDENS": options.widening is not None,
+            "HAS_EXACT": options.solver and game.rules.exact is not None,
             "SORTS": options.widening is not None and options.evaluator.gives_priors,
-            "MADE_BEFORE_TAKEN": layout.pending or not layout.lazy,
+            "MADE_BEFORE_TAKEN": layout.pending
+            or not (layout.lazy or layout.dim)
+            or options.refine is not None,
             "RANDOM_TIES": options.ties == "random",
             "HAS_NOISE": options.root_noise is not None,
             "IS_UNOBSERVED": options.in_flight == "unobserved",
             "HAS_THREADS": options.shares_tree,
         }
+        | ({} if options.proposal is None else options.proposal.bindings(game))
+        | ({} if options.refine is None else options.refine.bindings())
     )
+
+
+def num_blocks(game: Game, options: Options) -> int:
+    """How many nodes get an edge in one simulation, where actions are vectors."""
+    if options.refine is None:
+        return 1
+    return 1 + 2 * options.refine.times * stages_of(game)
 
 
 def _rule_bindings(game: Game, rule: Rule, prefix: str) -> dict[str, Any]:
@@ -458,8 +524,11 @@ class Workspace:
     def _fill(self, game: Game, options: Options, plies_left: int) -> None:
         work, evaluator = self.work[0], options.evaluator
         longest = ENDLESS if evaluator.max_plies is None else evaluator.max_plies
-        # Behind the last action stand guards, so that a `legal` that writes too much is caught.
-        work["actions"] = GUARD
+        work["actions"] = evaluators.action_room(game)
+        if options.proposal is not None:
+            work["proposal"][: len(options.proposal.parameters)] = options.proposal.parameters
+        if options.refine is not None:
+            work["refine"][: len(options.refine.parameters)] = options.refine.parameters
         work["limits"] = (evaluator.num_playouts, longest, plies_left)
         work["parameters"][: len(options.selection.parameters)] = options.selection.parameters
         root_parameters = options.root_selection.parameters
@@ -489,6 +558,7 @@ def _work_dtype(game: Game, options: Options, layout: Layout) -> np.dtype:
     actions, players = game.num_actions, game.num_players
     largest = max(actions, game.max_outcomes)
     chooses = any(r.choose is not None for r in (options.selection, options.root_selection))
+    room = evaluators.action_room(game)
     wide = largest if chooses or options.root_noise is not None else 1
     return np.dtype(
         [
@@ -516,18 +586,20 @@ def _work_dtype(game: Game, options: Options, layout: Layout) -> np.dtype:
             ("ref_first", np.int64),
             ("widening", float, (4,)),
             ("outcome_widening", float, (2,)),
-            ("actions", np.int32, (2 * largest + 1024,)),
+            ("actions", room.dtype, room.shape),
+            ("proposal", float, (8,)),
             ("probabilities", float, (game.max_outcomes + 1024,)),
             ("logits", float, (actions if layout.priors else 1,)),
             ("played", np.int64, (1 + players * actions if layout.amaf else 1,)),
             ("ref_edges", np.int32, (actions if layout.amaf else 1,)),
             ("legal_stamp", np.int64, (actions if options.open_loop else 1,)),
-            ("order", np.int32, (actions if options.widening is not None else 1,)),
+            ("order", np.int32, (max(1, actions) if options.widening is not None else 1,)),
             ("q", float, (wide,)),
             ("prior", float, (wide,)),
             ("visits", np.int64, (wide,)),
             ("scratch", float, (wide,)),
             ("noise", float, (wide,)),
+            *([] if options.refine is None else options.refine.fields(game)),
         ]
     )
 

@@ -34,7 +34,9 @@ RULES: dict[str, tuple[str, str, str]] = {
     "legal-duplicate": (ERROR, "legal lists no action twice", "List every action once."),
     "legal-changes-state": (ERROR, "legal leaves the state as it is",
         "Change the state in step only; a search calls legal as often as it likes."),
-    "changes-state": (ERROR, "chance, observe, heuristic, priors, random_action change nothing",
+    "bounds-range": (ERROR, "bounds gives a box with low <= high within action_space",
+        "Return how many coordinates count, and write as many finite corners."),
+    "changes-state": (ERROR, "chance, observe and the other rules leave the state alone",
         "Change the state in step only."),
     "chance-count": (ERROR, "chance gives 1 to max_outcomes different outcomes",
         "Raise max_outcomes=, or return the number of outcomes written, each once."),
@@ -66,6 +68,8 @@ RULES: dict[str, tuple[str, str, str]] = {
         "Write what is still to be won from the state on, for every player."),
     "priors-range": (ERROR, "priors writes a number, or minus infinity, for every legal action",
         "Look for a division by zero and for the logarithm of something negative."),
+    "exact-holds": (ERROR, "exact is what the best action leads to, where it knows all of them",
+        "Write what is still to be won under perfect play, for every player."),
     "show-fails": (ERROR, "show and show_action give text", "They are called in every state."),
     "read-action-roundtrip": (ERROR, "read_action understands what show_action writes",
         "Let the two be each other's inverse, with one text for each action."),
@@ -98,7 +102,7 @@ class Finding:
     rule: str
     severity: str  # "error" or "warning"
     message: str
-    actions: tuple[int, ...]  # from the start, chance outcomes included
+    actions: tuple[Any, ...]  # from the start, chance outcomes included
     cure: str
 
 
@@ -147,7 +151,7 @@ class Report:
         return "\n".join(lines)
 
 
-def shortened(actions: tuple[int, ...], most: int = 60) -> str:
+def shortened(actions: tuple[Any, ...], most: int = 60) -> str:
     text = ", ".join(map(str, actions[:most]))
     return f"[{text}]" if len(actions) <= most else f"[{text}, ... {len(actions)} in all]"
 
@@ -160,7 +164,10 @@ def plain_rules(game: Game) -> set[str]:
         "legal-range", "legal-duplicate", "legal-changes-state", "reward-finite", "never-to-play",
         "show-fails", "read-action-roundtrip",
     }  # fmt: skip
+    if game.is_continuous:
+        rules -= {"legal-count", "legal-range", "legal-duplicate", "legal-changes-state"}
     conditions = {
+        "bounds-range": game.rules.bounds,
         "data-changed": game.data,
         "chance-count": game.rules.chance,
         "chance-probabilities": game.rules.chance,
@@ -173,9 +180,10 @@ def plain_rules(game: Game) -> set[str]:
         "observe-finite": game.rules.observe,
         "heuristic-range": game.rules.heuristic,
         "priors-range": game.rules.priors,
-        "changes-state": game.rules.chance
-        or game.rules.observe
-        or game.rules.heuristic
-        or game.rules.priors,
+        "exact-holds": game.rules.exact,
+        "changes-state": any(
+            getattr(game.rules, name)
+            for name in ("chance", "bounds", "observe", "heuristic", "priors", "exact")
+        ),
     }
     return rules | {rule for rule, applies in conditions.items() if applies}

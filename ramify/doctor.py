@@ -22,10 +22,12 @@ from ramify.contract import ERROR, RULES, WARNING, Finding, Report, plain_rules
 from ramify.errors import BrokenGame, RamifyError
 from ramify.evaluators import (
     ENDLESS_PLAYOUT,
-    GUARD,
+    IS_CONTINUOUS,
+    bounds,
     chance,
     give_priors,
     heuristic,
+    know_exactly,
     legal,
     play_steps,
     playout_to_end,
@@ -53,7 +55,7 @@ __all__ = ["RULES", "Finding", "Report", "check"]
 # After one of these, compiled code might write anywhere.
 _DANGEROUS = {
     "raises", "overflow", "out-of-bounds", "to-play-range", "legal-count", "legal-range",
-    "chance-count", "observe-shape",
+    "chance-count", "observe-shape", "bounds-range",
 }  # fmt: skip
 
 NUM_DRAWS = 2_000  # playouts and draws that are averaged
@@ -64,9 +66,11 @@ MANY = 1e-6  # a relative difference of floats that is more than rounding
 
 observe = start = UNBOUND  # bound with the rest of the rules
 OPERATIONS = (*SIGNATURES, "play")  # "play" is step-by-step play to the end
-LEGAL, STEP, START, CHANCES, OBSERVE, RANDOM_ACTION, PLAYOUT, HEURISTIC, PRIORS, PLAY = range(10)
+(LEGAL, STEP, START, CHANCES, OBSERVE, RANDOM_ACTION, PLAYOUT, HEURISTIC, PRIORS, EXACT, BOUNDS,
+ PLAY) = range(12)  # fmt: skip
 CALLS_LEGAL = CALLS_STEP = CALLS_START = CALLS_CHANCE = CALLS_OBSERVE = UNBOUND
-CALLS_RANDOM_ACTION = CALLS_PLAYOUT = CALLS_HEURISTIC = CALLS_PRIORS = CALLS_PLAY = UNBOUND
+CALLS_RANDOM_ACTION = CALLS_PLAYOUT = CALLS_HEURISTIC = CALLS_PRIORS = UNBOUND
+CALLS_EXACT = CALLS_BOUNDS = CALLS_PLAY = UNBOUND
 
 
 def operate(
@@ -80,7 +84,12 @@ def operate(
     if CALLS_LEGAL and operation == LEGAL:
         result = np.int64(legal(state, actions, data))
     if CALLS_STEP and operation == STEP:
-        step(state, number, reward, data)
+        if IS_CONTINUOUS:
+            step(state, actions[0], reward, data)
+        else:
+            step(state, number, reward, data)
+    if CALLS_BOUNDS and operation == BOUNDS:
+        result = np.int64(bounds(state, actions[1], actions[2], data))
     if CALLS_START and operation == START:
         start(state, data)
     if CALLS_CHANCE and operation == CHANCES:
@@ -88,13 +97,18 @@ def operate(
     if CALLS_OBSERVE and operation == OBSERVE:
         observe(state, number, planes, data)
     if CALLS_RANDOM_ACTION and operation == RANDOM_ACTION:
-        result = np.int64(random_action(state, rng, data))
+        if IS_CONTINUOUS:
+            random_action(state, actions[0], rng, data)
+        else:
+            result = np.int64(random_action(state, rng, data))
     if CALLS_PLAYOUT and operation == PLAYOUT:
         playout_to_end(state, rng, reward, data)
     if CALLS_HEURISTIC and operation == HEURISTIC:
         heuristic(state, reward, data)
     if CALLS_PRIORS and operation == PRIORS:
         give_priors(state, logits, data)
+    if CALLS_EXACT and operation == EXACT:
+        result = np.int64(know_exactly(state, reward, data))
     if CALLS_PLAY and operation == PLAY:
         returns = vectors[1]
         result = np.int64(
@@ -108,9 +122,8 @@ class _Compiled:
 
     def __init__(self, game: Game, names: tuple[str, ...]) -> None:
         self.game = game
-        largest = max(game.num_actions, game.max_outcomes)
         self.states = np.zeros(1, game.dtype)
-        self.actions = np.full(largest + 1, GUARD, np.int32)
+        self.actions = evaluators.action_room(game)
         self.probabilities = np.zeros(game.max_outcomes)
         self.vectors = np.zeros((2, game.num_players))
         self.planes = np.zeros(game.observation_shape or (1,), np.float32)
@@ -128,13 +141,16 @@ class _Compiled:
             self.planes, self.logits, self.rng, self.game.data,
         )  # fmt: skip
 
-    def run(self, name: str, record: np.record, number: int = 0) -> int:
+    def run(self, name: str, record: np.record, action: Any = 0) -> int:
         """What a rule returns; what it wrote stands in the arrays."""
+        number = 0 if np.ndim(action) else int(action)
         self.states[0] = record
         self.vectors[:] = 0
         self.planes[:] = 0
         self.logits[:] = 0
-        self.actions[:] = GUARD
+        self.actions[:] = evaluators.action_room(self.game)
+        if np.ndim(action):
+            self.actions[0] = action
         return int(self.kernel.call(*self._arguments(OPERATIONS.index(name), number)))
 
 
@@ -177,7 +193,9 @@ def _lock_step(case: Case, compiled: _Compiled) -> None:
     """Let compiled code repeat everything that plain Python did."""
     case.checked.add("diverges")
     for position, listed, weights in case.listed:
-        if listed:
+        if case.game.is_continuous:
+            _compare_bounds(case, compiled, position)
+        elif listed:
             name = "chance" if weights else "legal"
             with _noted(case, name, position):
                 count = compiled.run(name, position.record)
@@ -202,16 +220,32 @@ def _lock_step(case: Case, compiled: _Compiled) -> None:
         with _noted(case, "priors", position):
             compiled.run("priors", position.record)
             _compare(case, "priors", logits, compiled.logits, position)
+    for position, known, values in case.proven:
+        with _noted(case, "exact", position):
+            result = compiled.run("exact", position.record)
+            _compare(case, "whether exact knows", [int(known)], [result], position)
+            _compare(case, "exact", values, compiled.vectors[0], position)
 
 
 @contextmanager
-def _noted(case: Case, name: str, position: Position, *more: int) -> Iterator[None]:
+def _noted(case: Case, name: str, position: Position, *more: Any) -> Iterator[None]:
     """Turns what compiled code raises into a finding: plain Python did not."""
     try:
         yield
     except Exception as error:
         text = f"compiled {name} raised {type(error).__name__}: {error}; plain Python did not"
         case.found("diverges", text, position, *more)
+
+
+def _compare_bounds(case: Case, compiled: _Compiled, position: Position) -> None:
+    if case.game.rules.bounds is None or int(position.record["to_play"]) < 0:
+        return
+    with _noted(case, "bounds", position):
+        low, high = case.game.box(position.record)
+        dim = compiled.run("bounds", position.record)
+        _compare(case, "the dimension of bounds", len(low), dim, position)
+        _compare(case, "low of bounds", low, compiled.actions[1, :dim], position)
+        _compare(case, "high of bounds", high, compiled.actions[2, :dim], position)
 
 
 def _compare_step(case: Case, compiled: _Compiled, after: Position) -> None:
@@ -257,7 +291,7 @@ def _decisions(case: Case, most: int) -> list[Position]:
 
 def _look_at_draws(case: Case, compiled: _Compiled, wise: bool) -> None:
     """Hold random_action against the legal actions."""
-    if case.game.rules.random_action is None:
+    if case.game.rules.random_action is None or case.game.is_continuous:
         return
     case.checked.add("random-action-support")
     case.checked |= set() if wise else {"random-action-uniform"}
@@ -471,6 +505,6 @@ def _examine_compiled(
     _look_at_length(case, compiled, first)
     _look_at_draws(case, compiled, wise)
     _look_at_playout(case, compiled, wise)
-    if case.has_errors or num_simulations == 0:
+    if case.has_errors or num_simulations == 0 or case.game.is_continuous:
         return None
     return _look_at_search(case, first, max_states, num_simulations, seed)

@@ -13,13 +13,14 @@ import numpy as np
 
 from ramify._compile import UNBOUND, adapt
 from ramify.errors import BrokenGame
-from ramify.game import CHANCE, OVER, SIGNATURES, Game, random_below, random_unit, takes_data
+from ramify.game import CHANCE, OVER, Box, Game, random_below, random_normal, random_unit
 from ramify.tree import NUM_VALUES, ZERO_SUM, num_values
 
 # Bound when a search is composed: the rules, then what is known of the game.
 legal = step = chance = heuristic = random_action = playout_to_end = evaluate = UNBOUND
-give_priors = UNBOUND
-draw_action = play_on = UNBOUND  # one of the kernels below
+give_priors = know_exactly = bounds = UNBOUND
+draw_action = find_bounds = project = play_on = UNBOUND  # one of the kernels below
+IS_CONTINUOUS = DIM = UNBOUND  # whether actions are vectors, and of how many coordinates
 NUM_PLAYERS = NUM_ACTIONS = MAX_OUTCOMES = GUARD_AT = DISCOUNT = UNBOUND
 HAS_CHANCE = HAS_HEURISTIC = IS_ENDLESS_BAD = TAKES_PRIORS = UNBOUND
 NOTES_ACTIONS = UNBOUND  # playouts note who played what, for all-moves-as-first
@@ -133,7 +134,9 @@ def bindings(game: Game, evaluator: Evaluator, notes_actions: bool = False) -> d
     """
     bound: dict[str, Any] = {
         "NUM_PLAYERS": game.num_players,
-        "NUM_ACTIONS": game.num_actions,
+        "NUM_ACTIONS": max(1, game.num_actions),
+        "IS_CONTINUOUS": game.is_continuous,
+        "DIM": game.dim,
         "MAX_OUTCOMES": game.max_outcomes,
         "GUARD_AT": max(game.num_actions, game.max_outcomes),
         "DISCOUNT": game.discount,
@@ -146,14 +149,43 @@ def bindings(game: Game, evaluator: Evaluator, notes_actions: bool = False) -> d
         "NOTES_ACTIONS": notes_actions,
         "evaluate": _no_function,
     }
-    for name in ("legal", "step", "chance", "heuristic", "random_action"):
+    for name in ("legal", "step", "chance", "heuristic", "random_action", "bounds"):
         bound[name] = rule(game, name)
     bound["playout_to_end"], bound["give_priors"] = rule(game, "playout"), rule(game, "priors")
+    bound["know_exactly"] = rule(game, "exact")
     bound["draw_action"] = draw_legal if game.rules.random_action is None else draw_shortcut
+    if game.is_continuous:
+        bound |= _vector_bindings(game)
     # The game's own playout knows no limit and tells no actions; who needs those asks for steps.
     own = game.rules.playout is not None and evaluator.max_plies is None and not notes_actions
     bound["play_on"] = play_shortcut if own else play_steps
     return bound | dict(evaluator.functions)
+
+
+def _vector_bindings(game: Game) -> dict[str, Any]:
+    """What draws vectors of the game's space, and keeps them in it."""
+    is_box = isinstance(game.action_space, Box)
+    own = game.rules.random_action is not None
+    return {
+        "legal": _list_nothing,
+        "draw_action": draw_own_vector if own else draw_in_box if is_box else draw_on_sphere,
+        "find_bounds": fixed_bounds if game.rules.bounds is None else state_bounds,
+        "project": into_box if is_box else onto_sphere,
+    }
+
+
+def action_room(game: Game) -> np.ndarray:
+    """Where kernels write legal actions or outcomes; where actions are vectors, one of them.
+
+    Behind the last action stand guards, so that a `legal` that writes too much is caught. A vector
+    is the first of three rows; the others are the corners of its box.
+    """
+    if game.action_space is None:
+        return np.full(2 * max(game.num_actions, game.max_outcomes) + 1024, GUARD, np.int32)
+    room = np.zeros((3, game.dim))
+    if isinstance(game.action_space, Box):
+        room[1], room[2] = game.action_space.low, game.action_space.high
+    return room
 
 
 def rule(game: Game, name: str) -> Callable[..., Any]:
@@ -161,12 +193,88 @@ def rule(game: Game, name: str) -> Callable[..., Any]:
     function = getattr(game.rules, name)
     if function is None:
         return _no_function
-    given = [f"argument_{i}" for i in range(len(SIGNATURES[name]))] + ["data"]
-    return adapt(function, given, given if takes_data(function, name) else given[:-1])
+    given = [f"argument_{i}" for i in range(len(game.signatures[name]))] + ["data"]
+    return adapt(function, given, given if game.takes_data(name) else given[:-1])
 
 
 def _no_function() -> None:
     """Stands for what a game does not have; kernels bound to it never call it."""
+
+
+def _list_nothing(state: Any, actions: np.ndarray, data: Any) -> int:
+    """Stands for `legal` where actions are vectors."""
+    return 0
+
+
+# --- kernels: vectors ----------------------------------------------------------------------------
+# `actions` has three rows: the vector, and the corners of the box it must be in.
+
+
+def fixed_bounds(state: Any, actions: np.ndarray, data: Any) -> int:
+    """How many coordinates count; the corners stand there already."""
+    return DIM
+
+
+def state_bounds(state: Any, actions: np.ndarray, data: Any) -> int:
+    """The same where the box depends on the state; negative where `bounds` is wrong."""
+    dim = np.int64(bounds(state, actions[1], actions[2], data))
+    if dim < 1 or dim > DIM:
+        return -1
+    for j in range(dim):
+        if not actions[1, j] <= actions[2, j] or math.isinf(actions[1, j] + actions[2, j]):
+            return -1
+    for j in range(dim, DIM):
+        actions[0, j] = 0.0
+    return dim
+
+
+def draw_in_box(state: Any, actions: np.ndarray, rng: np.ndarray, data: Any) -> int:
+    """Write a random vector of the box; negative where there is none."""
+    dim = find_bounds(state, actions, data)
+    for j in range(dim):
+        actions[0, j] = actions[1, j] + (actions[2, j] - actions[1, j]) * random_unit(rng)
+    return min(0, dim)
+
+
+def draw_on_sphere(state: Any, actions: np.ndarray, rng: np.ndarray, data: Any) -> int:
+    """Write a random vector of length 1."""
+    for j in range(DIM):
+        actions[0, j] = random_normal(rng)
+    return onto_sphere(actions, DIM)
+
+
+def draw_own_vector(state: Any, actions: np.ndarray, rng: np.ndarray, data: Any) -> int:
+    """The vector of the game's own `random_action`."""
+    dim = find_bounds(state, actions, data)
+    random_action(state, actions[0], rng, data)
+    return project(actions, dim)
+
+
+def into_box(actions: np.ndarray, dim: int) -> int:
+    """Move the vector into its box; negative where it is no number."""
+    for j in range(dim):
+        x = actions[0, j]
+        if x < actions[1, j]:
+            actions[0, j] = actions[1, j]
+        elif x > actions[2, j]:
+            actions[0, j] = actions[2, j]
+        elif math.isnan(x):
+            return -1
+    return min(0, dim)
+
+
+def onto_sphere(actions: np.ndarray, dim: int) -> int:
+    """Give the vector the length 1; the first axis for one that has no direction."""
+    square = 0.0
+    for j in range(DIM):
+        square += actions[0, j] * actions[0, j]
+    if not math.isfinite(square):
+        return -1
+    if square == 0.0:
+        actions[0, 0] = square = 1.0
+    for j in range(DIM):
+        actions[0, j] /= math.sqrt(square)
+    return 0
 
 
 # --- kernels: one playout ------------------------------------------------------------------------
@@ -223,13 +331,16 @@ def play_steps(
                 return BAD_ACTION
             if NOTES_ACTIONS:
                 note(played, np.int64(player), action)
-        step(state, action, reward, data)
+        if IS_CONTINUOUS:
+            step(state, actions[0], reward, data)
+        else:
+            step(state, action, reward, data)
         if pays(reward):
             collect(reward, returns, discount)
         discount *= DISCOUNT
     # Nothing is left to collect, unless a game that is declared zero-sum is not.
     collect(reward, returns, discount)
-    if actions[GUARD_AT] != GUARD:
+    if not IS_CONTINUOUS and actions[GUARD_AT] != GUARD:
         return BAD_COUNT
     if state.to_play == OVER:
         return DONE

@@ -8,6 +8,7 @@ bounds into exceptions, so that what is wrong with a game shows up with a traceb
 from __future__ import annotations
 
 import inspect
+import math
 import operator
 import sys
 import types
@@ -56,6 +57,12 @@ def random_below(rng: np.ndarray, n: int) -> int:
 def random_unit(rng: np.ndarray) -> float:
     """A random number in `[0, 1)` with 53 bits."""
     return float(random_bits(rng) >> _11) * (1.0 / 9007199254740992.0)
+
+
+def random_normal(rng: np.ndarray) -> float:
+    """A random number of the standard normal distribution (Box and Muller)."""
+    radius = math.sqrt(-2.0 * math.log(1.0 - random_unit(rng)))
+    return radius * math.cos(2.0 * math.pi * random_unit(rng))
 
 
 def make_rng(seed: int, stream: int = 0) -> np.ndarray:
@@ -155,6 +162,69 @@ def _limits(dtype: np.dtype) -> tuple[int, int]:
     return int(limits.min), int(limits.max)
 
 
+# --- spaces of actions -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, init=False)
+class Box:
+    """Actions are the vectors between two corners.
+
+    >>> Box(-5.0, 5.0, dim=3).project([7.0, 0.0, -9.0])
+    array([ 5.,  0., -5.])
+    """
+
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+
+    def __init__(self, low: Any, high: Any, dim: int | None = None) -> None:
+        """
+        Args:
+            dim: how many coordinates, where `low` and `high` are one number for all of them.
+        """
+        lengths = {np.asarray(corner).size for corner in (low, high) if np.ndim(corner)}
+        size = dim if dim is not None else max(lengths, default=1)
+        if lengths - {size} or isinstance(size, bool) or size < 1:
+            raise BrokenGame(
+                f"the corners of a Box are numbers or {size} numbers each; got low={low}, "
+                f"high={high}, dim={dim}"
+            )
+        corners = [np.broadcast_to(np.asarray(c, float), (size,)).tolist() for c in (low, high)]
+        if not all(math.isfinite(a) and math.isfinite(b) and a < b for a, b in zip(*corners)):  # noqa: B905
+            raise BrokenGame(f"a Box needs finite low < high; got low={low}, high={high}")
+        object.__setattr__(self, "low", tuple(corners[0]))
+        object.__setattr__(self, "high", tuple(corners[1]))
+
+    @property
+    def dim(self) -> int:
+        """How many coordinates an action has."""
+        return len(self.low)
+
+    def project(self, vector: Any) -> np.ndarray:
+        """The action nearest to a vector."""
+        return np.clip(np.asarray(vector, float), self.low, self.high)
+
+
+@dataclass(frozen=True)
+class Sphere:
+    """Actions are the vectors of length 1 with `dim` coordinates.
+
+    >>> Sphere(2).project([3.0, 4.0])
+    array([0.6, 0.8])
+    """
+
+    dim: int
+
+    def __post_init__(self) -> None:
+        if isinstance(self.dim, bool) or not isinstance(self.dim, int) or self.dim < 2:
+            raise BrokenGame(f"a Sphere has at least 2 coordinates; got dim={self.dim!r}")
+
+    def project(self, vector: Any) -> np.ndarray:
+        """The action nearest to a vector; the first axis for one that has no direction."""
+        vector = np.asarray(vector, float)
+        length = float(np.linalg.norm(vector))
+        return vector / length if length > 0 else np.eye(self.dim)[0]
+
+
 # --- the game ----------------------------------------------------------------------------------
 
 
@@ -162,7 +232,7 @@ def _limits(dtype: np.dtype) -> tuple[int, int]:
 class Episode:
     """One play of a game from start to end."""
 
-    actions: list[int]  # chance outcomes included
+    actions: list[Any]  # numbers, or vectors in a continuous game; chance outcomes included
     rewards: np.ndarray  # [num_plies, num_players]
     returns: np.ndarray  # [num_players], discounted
     state: np.record  # where it ended
@@ -173,7 +243,7 @@ class Episode:
 class Rules:
     """The functions of a game, as its author wrote them; None where the game has none."""
 
-    legal: Callable[..., int]
+    legal: Callable[..., int] | None
     step: Callable[..., None]
     start: Callable[..., None] | None = None
     chance: Callable[..., int] | None = None
@@ -182,9 +252,11 @@ class Rules:
     playout: Callable[..., None] | None = None
     heuristic: Callable[..., None] | None = None
     priors: Callable[..., None] | None = None
+    exact: Callable[..., bool] | None = None
     show: Callable[..., str] | None = None
     show_action: Callable[..., str] | None = None
-    read_action: Callable[..., int] | None = None
+    read_action: Callable[..., Any] | None = None
+    bounds: Callable[..., int] | None = None
 
 
 # How the functions that are compiled are called; each may take `data` as one more argument.
@@ -198,7 +270,11 @@ SIGNATURES = {
     "playout": ("state", "rng", "reward"),
     "heuristic": ("state", "values"),
     "priors": ("state", "logits"),
+    "exact": ("state", "values"),
+    "bounds": ("state", "low", "high"),
 }
+# Where actions are vectors, `random_action` writes one.
+VECTOR_SIGNATURES = SIGNATURES | {"random_action": ("state", "action", "rng")}
 
 
 class Game:
@@ -206,18 +282,27 @@ class Game:
 
     `legal(state, actions) -> count` writes the legal actions. `step(state, action, reward)` changes
     the state in place, adds to `reward[player]` (zero before each step) and sets `state.to_play` to
-    the next player, CHANCE or OVER. The rest is optional:
+    the next player, CHANCE or OVER. Where actions are vectors, `action_space` says which ones, and
+    `legal` is None. The rest is optional:
 
     Args:
         start: sets up a zeroed record; without it the start is all zeros.
         data: a tuple of arrays handed to every function that takes it as last argument.
         chance: `chance(state, outcomes, probabilities) -> count`, at most `max_outcomes` of them,
             where `to_play` is CHANCE; `step` then gets one of the outcomes.
-        random_action: `random_action(state, rng) -> action`, a faster or wiser playout policy.
+        action_space: `Box(low, high)` or `Sphere(dim)`: the action that `step` gets is a float64
+            vector of it. There are no `num_actions` then.
+        bounds: `bounds(state, low, high) -> dim` writes the corners of the box of a state, which
+            lies within `action_space`; only the first `dim` coordinates count there.
+        random_action: `random_action(state, rng) -> action`, a faster or wiser playout policy; with
+            an action space `random_action(state, action, rng)`, which writes the vector.
         playout: `playout(state, rng, reward)` plays to the end and adds what that pays.
         heuristic: `heuristic(state, values)` writes what a state is worth where a playout is cut.
         priors: `priors(state, logits)` writes how good actions look before any search, one
             log-prior per action, 0 before the call; for `evaluators.playout(priors=True)`.
+        exact: `exact(state, values) -> known` writes what a state is worth to each player if all
+            play perfectly, where the game knows that, as of an endgame; `solver=True` takes it as
+            proven. It may use fields that are not in the key as scratch.
         observe: `observe(state, player, planes)` fills a float32 array of `observation_shape`.
         payoff_range: the range of the return from the start, one pair or one pair per player;
             None means unknown, and the search keeps running minima and maxima.
@@ -238,22 +323,25 @@ class Game:
     def __init__(
         self,
         dtype: Any,
-        legal: Callable[..., int],
+        legal: Callable[..., int] | None,
         step: Callable[..., None],
         *,
         num_players: int,
-        num_actions: int,
+        num_actions: int = 0,
         name: str | None = None,
         start: Callable[..., None] | None = None,
         data: tuple[np.ndarray, ...] | None = None,
         chance: Callable[..., int] | None = None,
         max_outcomes: int = 0,
+        action_space: Box | Sphere | None = None,
+        bounds: Callable[..., int] | None = None,
         observe: Callable[..., None] | None = None,
         observation_shape: tuple[int, ...] | None = None,
         random_action: Callable[..., int] | None = None,
         playout: Callable[..., None] | None = None,
         heuristic: Callable[..., None] | None = None,
         priors: Callable[..., None] | None = None,
+        exact: Callable[..., bool] | None = None,
         payoff_range: Any = None,
         zero_sum: bool = False,
         discount: float = 1.0,
@@ -264,15 +352,18 @@ class Game:
         geometry: tuple[str, int, int] | None = None,
         show: Callable[..., str] | None = None,
         show_action: Callable[..., str] | None = None,
-        read_action: Callable[..., int] | None = None,
+        read_action: Callable[..., Any] | None = None,
     ) -> None:
         self.dtype = _checked_dtype(dtype)
         self.rules = Rules(
-            legal, step, start, chance, observe, random_action, playout, heuristic, priors,
-            show, show_action, read_action,
+            legal, step, start, chance, observe, random_action, playout, heuristic, priors, exact,
+            show, show_action, read_action, bounds,
         )  # fmt: skip
         self.num_players = _positive("num_players", num_players)
-        self.num_actions = _positive("num_actions", num_actions)
+        self.action_space = action_space
+        self.num_actions = 0 if self.is_continuous else _positive("num_actions", num_actions)
+        if self.is_continuous and num_actions != 0:
+            raise BrokenGame(f"a game with an action_space has no num_actions; got {num_actions}")
         self.name = name if name is not None else getattr(step, "__module__", "game")
         self.data = _checked_data(data)
         self.max_outcomes = max_outcomes
@@ -290,12 +381,14 @@ class Game:
         self._check()
 
     def _check(self) -> None:
-        for function_name, arguments in SIGNATURES.items():
+        needed = ("step",) if self.is_continuous else ("legal", "step")
+        for function_name, arguments in self.signatures.items():
             function = getattr(self.rules, function_name)
-            _check_signature(function_name, function, arguments)
+            _check_signature(function_name, function, arguments, function_name in needed)
             self._takes_data[function_name] = function is not None and takes_data(
-                function, function_name
+                function, arguments
             )
+        self._check_space()
         if self.num_players > np.iinfo(self.dtype["to_play"]).max + 1:
             raise BrokenGame(f"{self.num_players} players do not fit into the field to_play")
         if (self.rules.chance is None) != (self.max_outcomes == 0) or self.max_outcomes < 0:
@@ -322,9 +415,53 @@ class Game:
         if unknown:
             raise BrokenGame(f"key_fields names {sorted(unknown)}; fields are {self.dtype.names}")
 
+    def _check_space(self) -> None:
+        space, rules = self.action_space, self.rules
+        if space is None:
+            if rules.bounds is not None:
+                raise BrokenGame("bounds= needs action_space=Box(low, high), which contains them")
+            return
+        if not isinstance(space, (Box, Sphere)):
+            raise BrokenGame(f"action_space is a ramify.Box or a ramify.Sphere; got {space!r}")
+        if rules.legal is not None:
+            raise BrokenGame(
+                "legal lists actions, and a game with an action_space has no list: give None for "
+                "it, and bounds= where the box depends on the state"
+            )
+        if rules.bounds is not None and isinstance(space, Sphere):
+            raise BrokenGame("bounds= is for a Box; a Sphere has none")
+        if rules.chance is not None:
+            raise BrokenGame(
+                "chance= and action_space= do not go together yet: step would get an outcome or a "
+                "vector; draw from a fixed list of numbers in the state instead"
+            )
+        if self.symmetries is not None:
+            raise BrokenGame("symmetries permute numbered actions; a game with an action_space has "
+                             "none")  # fmt: skip
+
+    @property
+    def is_continuous(self) -> bool:
+        """Whether actions are vectors."""
+        return self.action_space is not None
+
+    @property
+    def dim(self) -> int:
+        """How many coordinates an action has; 0 where actions are numbers."""
+        return 0 if self.action_space is None else self.action_space.dim
+
+    @property
+    def signatures(self) -> dict[str, tuple[str, ...]]:
+        """How the functions of the game are called."""
+        return VECTOR_SIGNATURES if self.is_continuous else SIGNATURES
+
+    def takes_data(self, name: str) -> bool:
+        """Whether a function of the game takes `data` as its last argument."""
+        return self._takes_data[name]
+
     def __repr__(self) -> str:
+        actions = f"{self.num_actions} actions" if not self.is_continuous else self.action_space
         return (
-            f"<Game {self.name}: {self.num_players} players, {self.num_actions} actions, "
+            f"<Game {self.name}: {self.num_players} players, {actions}, "
             f"{self.dtype.itemsize} bytes a state>"
         )
 
@@ -350,11 +487,64 @@ class Game:
         to_play = self._checked_to_play(state)
         if to_play == OVER:
             return []
+        if self.is_continuous:
+            raise TypeError(
+                f"the actions of {self.name} are the vectors of {self.action_space}, too many to "
+                "list; game.box(state) gives the corners of what is allowed"
+            )
         if to_play == CHANCE:
             return [outcome for outcome, _ in self.outcomes(state)]
         actions = np.zeros(self.num_actions, np.int32)
         count = self._call("legal", StateView(state), actions)
         return self._checked_legal(state, actions, count)
+
+    def box(self, state: State) -> tuple[np.ndarray, np.ndarray]:
+        """The corners of the box that holds the actions of a state of a continuous game."""
+        space = self.action_space
+        if space is None:
+            raise TypeError(f"the actions of {self.name} are numbers; game.legal(state) lists them")
+        if isinstance(space, Sphere):
+            return -np.ones(space.dim), np.ones(space.dim)
+        low, high = np.array(space.low), np.array(space.high)
+        if self.rules.bounds is None:
+            return low, high
+        dim = self._call("bounds", StateView(self.copy(state)), low, high)
+        if dim is None or not 1 <= dim <= space.dim:
+            raise BrokenGame(f"bounds returned {dim}; expected how many coordinates count, 1 to "
+                             f"{space.dim}")  # fmt: skip
+        low, high = low[:dim], high[:dim]
+        inside = (low >= space.low[:dim]) & (high <= space.high[:dim]) & (low <= high)
+        if not inside.all():
+            raise BrokenGame(
+                f"bounds wrote {low.tolist()} to {high.tolist()}; expected low <= high within "
+                f"{space}"
+            )
+        return low, high
+
+    def vector(self, state: State, action: Any) -> np.ndarray:
+        """An action of a continuous game as a vector; IllegalAction where it is none.
+
+        A number stands for a vector of one coordinate.
+        """
+        vector = np.atleast_1d(np.asarray(action, float))
+        low, high = self.box(state)
+        if vector.shape == (self.dim,) and not vector[len(low) :].any():
+            vector = vector[: len(low)]
+        if vector.shape != low.shape or not np.isfinite(vector).all():
+            raise IllegalAction(f"action {action} is not legal; expected {len(low)} finite numbers")
+        if isinstance(self.action_space, Sphere):
+            if abs(np.linalg.norm(vector) - 1.0) > 1e-9:
+                raise IllegalAction(
+                    f"action {vector.tolist()} is not legal: its length is "
+                    f"{np.linalg.norm(vector)}; expected 1"
+                )
+        elif ((vector < low) | (vector > high)).any():
+            raise IllegalAction(
+                f"action {vector.tolist()} is not legal; expected {low.tolist()} to {high.tolist()}"
+            )
+        full = np.zeros(self.dim)
+        full[: len(vector)] = vector
+        return full
 
     def outcomes(self, state: State) -> list[tuple[int, float]]:
         """The outcomes of a chance state with their probabilities, without impossible ones."""
@@ -373,14 +563,9 @@ class Game:
             if p > 0
         ]
 
-    def step(self, state: State, action: int) -> tuple[np.record, np.ndarray]:
+    def step(self, state: State, action: Any) -> tuple[np.record, np.ndarray]:
         """The state after `action` and the reward vector it pays; `state` itself stays as it is."""
-        action = operator.index(action)
-        legal = self.legal(state)
-        if action not in legal:
-            where = "the episode is over" if not legal else f"legal actions: {legal}"
-            ply = f" at ply {int(state['ply'])}" if "ply" in (self.dtype.names or ()) else ""
-            raise IllegalAction(f"action {action} is not legal{ply}; {where}")
+        action = self._checked_action(state, action)
         after = self.copy(state)
         reward = np.zeros(self.num_players)
         self._call("step", StateView(after), action, reward)
@@ -389,18 +574,49 @@ class Game:
         self._checked_to_play(after)
         return after, reward
 
-    def play(self, actions: Iterable[int], state: State | None = None) -> np.record:
+    def _checked_action(self, state: State, action: Any) -> Any:
+        """An action that is legal in a state, as `step` takes it."""
+        ply = f" at ply {int(state['ply'])}" if "ply" in (self.dtype.names or ()) else ""
+        if self.is_continuous:
+            if self.is_over(state):
+                raise IllegalAction(f"action {action} is not legal{ply}; the episode is over")
+            return self.vector(state, action).view(FieldView)
+        action = operator.index(action)
+        legal = self.legal(state)
+        if action not in legal:
+            where = "the episode is over" if not legal else f"legal actions: {legal}"
+            raise IllegalAction(f"action {action} is not legal{ply}; {where}")
+        return action
+
+    def play(self, actions: Iterable[Any], state: State | None = None) -> np.record:
         """The state after these actions (chance outcomes included), from the start or `state`."""
+        return self.replay(actions, state).state
+
+    def replay(self, actions: Iterable[Any], state: State | None = None) -> Episode:
+        """The episode of these actions (chance outcomes included), from the start or `state`."""
         state = self.start() if state is None else self.copy(state)
+        taken: list[Any] = []
+        rewards: list[np.ndarray] = []
         for action in actions:
-            state, _ = self.step(state, action)
-        return state
+            state, reward = self.step(state, action)
+            taken.append(self._noted(action))
+            rewards.append(reward)
+        return self._episode(taken, rewards, state)
+
+    def _noted(self, action: Any) -> Any:
+        """An action as an episode keeps it."""
+        return np.atleast_1d(np.array(action, float)) if self.is_continuous else int(action)
+
+    def _episode(self, actions: list[Any], rewards: list[np.ndarray], state: np.record) -> Episode:
+        table = np.array(rewards).reshape(-1, self.num_players)
+        returns = (self.discount ** np.arange(len(table))) @ table
+        return Episode(actions, table, returns, state, self.is_over(state))
 
     def random_episode(self, seed: int = 0) -> Episode:
         """An episode of uniformly random actions; the same seed gives the same episode."""
         rng = make_rng(seed)
         state = self.start()
-        actions: list[int] = []
+        actions: list[Any] = []
         rewards: list[np.ndarray] = []
         limit = ENDLESS if self.max_plies is None else self.max_plies
         while not self.is_over(state) and len(actions) < limit:
@@ -415,9 +631,7 @@ class Game:
                 f"a random episode of {self.name} was still going after {limit} plies; "
                 "set max_plies= if episodes may be that long"
             )
-        table = np.array(rewards).reshape(-1, self.num_players)
-        returns = (self.discount ** np.arange(len(table))) @ table
-        return Episode(actions, table, returns, state, complete)
+        return self._episode(actions, rewards, state)
 
     def observation(self, state: State, player: int) -> np.ndarray:
         """What a network is shown of `state` for `player`; float32 of `observation_shape`."""
@@ -439,14 +653,20 @@ class Game:
             return str(self.rules.show(StateView(state)))
         return "\n".join(f"{name}: {state[name]}" for name in self.dtype.names or ())
 
-    def show_action(self, state: State, action: int) -> str:
+    def show_action(self, state: State, action: Any) -> str:
         """The action as text for people."""
-        if self.rules.show_action is None:
+        if self.rules.show_action is not None:
+            given = self.vector(state, action) if self.is_continuous else action
+            return str(self.rules.show_action(StateView(self.copy(state)), given))
+        if not self.is_continuous:
             return str(action)
-        return str(self.rules.show_action(StateView(self.copy(state)), action))
+        shown = ", ".join(f"{number:.6g}" for number in np.atleast_1d(action))
+        return shown if np.size(action) == 1 else f"({shown})"
 
-    def read_action(self, state: State, text: str) -> int:
+    def read_action(self, state: State, text: str) -> Any:
         """The action a person means by `text`; IllegalAction where it means none."""
+        if self.is_continuous:
+            return self._read_vector(state, text)
         legal = self.legal(state)
         view = StateView(self.copy(state))
         shown = self.rules.show_action
@@ -462,6 +682,21 @@ class Game:
             choices = ", ".join(self.show_action(state, a) for a in legal[:50])
             raise IllegalAction(f"{text.strip()!r} is not a legal action here; legal: {choices}")
         return action
+
+    def _read_vector(self, state: State, text: str) -> np.ndarray:
+        if self.rules.read_action is not None:
+            view = StateView(self.copy(state))
+            return self.vector(state, self.rules.read_action(view, text.strip()))
+        try:
+            numbers = [float(word) for word in text.strip("() \n\t").replace(",", " ").split()]
+        except ValueError:
+            numbers = []
+        if not numbers:
+            raise IllegalAction(
+                f"{text.strip()!r} is no action; write {len(self.box(state)[0])} numbers, as "
+                f"{self.show_action(state, self.box(state)[0])}"
+            )
+        return self.vector(state, numbers)
 
     def copy(self, state: State) -> np.record:
         """A record of its own with the content of `state`; BrokenGame for another dtype."""
@@ -485,7 +720,19 @@ class Game:
                 return function(*arguments, self.data)
             return function(*arguments)
 
-    def _random_legal(self, state: State, rng: np.ndarray) -> int:
+    def random_vector(self, state: State, rng: np.ndarray) -> np.ndarray:
+        """A random action of a continuous game, alike everywhere in the box or on the sphere."""
+        low, high = self.box(state)
+        with np.errstate(over="ignore"):
+            if isinstance(self.action_space, Sphere):
+                return self.action_space.project([random_normal(rng) for _ in low])
+            return np.array([
+                a + (b - a) * random_unit(rng) for a, b in zip(low, high, strict=True)
+            ])  # fmt: skip
+
+    def _random_legal(self, state: State, rng: np.ndarray) -> Any:
+        if self.is_continuous:
+            return self.random_vector(state, rng)
         if self.to_play(state) != CHANCE:
             legal = self.legal(state)
             return legal[random_below(rng, len(legal))]
@@ -592,13 +839,13 @@ def _find_code(name: _FunctionName) -> types.CodeType:
 # --- checks at construction --------------------------------------------------------------------
 
 
-def takes_data(function: Callable[..., Any], function_name: str) -> bool:
-    """Whether a function of the rules takes `data` as its last argument."""
-    return len(inspect.signature(function).parameters) == len(SIGNATURES[function_name]) + 1
+def takes_data(function: Callable[..., Any], arguments: tuple[str, ...]) -> bool:
+    """Whether a function of the rules takes `data` after these arguments."""
+    return len(inspect.signature(function).parameters) == len(arguments) + 1
 
 
-def _check_signature(name: str, function: Any, arguments: tuple[str, ...]) -> None:
-    if function is None and name not in ("legal", "step"):
+def _check_signature(name: str, function: Any, arguments: tuple[str, ...], is_needed: bool) -> None:
+    if function is None and not is_needed:
         return
     if not callable(function):
         raise BrokenGame(

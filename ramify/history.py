@@ -98,10 +98,14 @@ def _read(sample: Sample, tree: Tree, actions: np.ndarray) -> tuple[np.ndarray, 
     """Visits, and sums of values per player, of `actions` in a sample."""
     records: Any = np.frombuffer(sample.edges, tree.edges.dtype)
     nodes = np.frombuffer(sample.nodes, tree.edges.dtype) if sample.nodes else records
+    taken = records["vector" if tree.layout.dim else "action"]
+    if taken.ndim > 1:  # a number for each vector
+        both = np.unique(np.concatenate([actions, taken]), axis=0, return_inverse=True)[1].ravel()
+        actions, taken = both[: len(actions)], both[len(actions) :]
     order = np.argsort(actions)
-    places = np.minimum(np.searchsorted(actions[order], records["action"]), len(actions) - 1)
+    places = np.minimum(np.searchsorted(actions[order], taken), len(actions) - 1)
     rows = order[places]
-    found = actions[rows] == records["action"]
+    found = actions[rows] == taken
     visits = np.zeros(len(actions), np.int64)
     sums = np.zeros((len(actions), tree.game.num_players))
     visits[rows[found]] = records["visits"][found]

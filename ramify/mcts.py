@@ -18,7 +18,15 @@ from ramify import choice as choices
 from ramify._compile import interpreted
 from ramify.backup import Backup
 from ramify.choice import Choice
-from ramify.compose import Composition, Options, Workspace, checked_options, compose
+from ramify.compose import (
+    Composition,
+    Options,
+    Workspace,
+    checked_options,
+    compose,
+    num_blocks,
+)  # fmt: skip
+from ramify.continuous import Proposal
 from ramify.errors import BrokenGame
 from ramify.evaluators import (
     BAD_ACTION,
@@ -40,10 +48,11 @@ from ramify.evaluators import (
 from ramify.game import CHANCE, ENDLESS, Game, State, StateViews, make_rng
 from ramify.gumbel import gumbel_noise, halving_schedule
 from ramify.history import Samples
+from ramify.refine import Refinement
 from ramify.result import SearchResult
 from ramify.selection import Noise, Rule, Widening
 from ramify.stopping import AnyStops
-from ramify.tree import NONE, TABLE, Tree, empty_table
+from ramify.tree import FIRST_BLOCK, NONE, TABLE, Tree, empty_table
 
 
 @dataclass(frozen=True)
@@ -68,6 +77,8 @@ def search(
     backup: Backup | None = None,
     evaluator: Evaluator | Callable[..., None] | None = None,
     widening: Widening | None = None,
+    proposal: Proposal | Callable[..., None] | None = None,
+    refine: Refinement | None = None,
     chance: str | Widening = "sample",
     open_loop: bool = False,
     transpositions: bool = False,
@@ -87,8 +98,9 @@ def search(
 ) -> SearchResult:
     """What to do in `state`, found by simulations until the budget is used up.
 
-    The search ends after `num_simulations` or `seconds`, whichever comes first; Ctrl-C ends it at
-    once with what was found so far. The same seed and number of simulations give the same tree.
+    The search ends after `num_simulations` or `seconds`, whichever comes first, but not before the
+    first simulation; Ctrl-C ends it at once with what was found so far. The same seed and number of
+    simulations give the same tree.
 
     Args:
         selection: how edges are chosen; UCB1, or PUCT where the evaluator gives priors.
@@ -97,6 +109,9 @@ def search(
         backup: how a node's value follows from what is below; the mean.
         evaluator: what a leaf is worth; one random playout. A plain function is compiled in.
         widening: opens edges one by one, from `selection.widening`.
+        proposal: where to look for actions that are vectors, from `ramify.continuous`; at random. A
+            plain function is compiled in.
+        refine: how such actions are made better on the way, from `ramify.refine`; not at all.
         chance: how outcomes are taken: "sample", "proportional" (always the one most overdue), or
             `selection.outcome_widening`.
         open_loop: let nodes be sequences of actions, whatever chance does in between.
@@ -122,13 +137,15 @@ def search(
         _check_whole(name, number)
     composing = {
         "selection": selection, "root_selection": root_selection, "root_noise": root_noise,
-        "backup": backup, "evaluator": evaluator, "widening": widening, "chance": chance,
+        "backup": backup, "evaluator": evaluator, "widening": widening, "proposal": proposal,
+        "refine": refine,
+        "chance": chance,
         "open_loop": open_loop, "transpositions": transpositions, "solver": solver,
         "opponents": opponents, "ties": ties, "in_flight": in_flight, "debug": debug,
     }  # fmt: skip
     began = time.perf_counter()
     root = game.copy(state)
-    num_legal = len(game.legal(root))  # a game that is wrong at once says so in plain Python
+    num_legal = _num_choices(game, root)  # a game that is wrong at once says so in plain Python
     watch = stopping.watch(stop)
     given = _given_trees(tree)
     plan = _plan(game, root, composing, threads, parallel, given)
@@ -174,6 +191,16 @@ def search(
     deadline = math.inf if seconds is None else loaded + seconds
     status = _Team(drivers).run(num_simulations, deadline, watch, progress, report)
     return report(status)
+
+
+def _num_choices(game: Game, root: np.record) -> int:
+    """How many edges the root will have; where actions are vectors 1, or 0 at the end."""
+    if not game.is_continuous:
+        return len(game.legal(root))
+    if game.is_over(root):
+        return 0
+    game.box(root)
+    return 1
 
 
 def search_many(
@@ -251,7 +278,7 @@ class Searcher:
             self._trees = result.trees
         return result
 
-    def advance(self, action: int) -> None:
+    def advance(self, action: Any) -> None:
         """Take an action or outcome: what hangs below it becomes the tree."""
         after, _ = self.game.step(self.state, action)
         if self.options.get("open_loop") and self.game.to_play(self.state) == CHANCE:
@@ -426,7 +453,11 @@ class _Driver:
             work.work["worker"] = 1 + number
         self.pool = ThreadPoolExecutor(num_workers) if num_workers > 1 else None
         tree.head["room"] = num_workers * (tree.game.num_actions + 1)
-        if tree.layout.appends:  # blocks double, and a path has many of them
+        if tree.layout.dim:  # the largest block may double
+            used = int(tree.head["used"][0])
+            blocks = 4 * max(FIRST_BLOCK, int(tree.edges["num_edges"][:used].max()))
+            tree.head["room"] = num_blocks(tree.game, options) * blocks
+        elif tree.layout.appends:  # blocks double, and a path has many of them
             tree.head["room"] *= 8
         self._grow(len(tree.edges))
         self.is_begun = False
@@ -449,7 +480,7 @@ class _Driver:
             now = time.perf_counter()
             if self.cancelled:
                 return "cancelled"
-            if now >= deadline:
+            if now >= deadline and self.tree.simulations > 0:  # there is something to choose from
                 return "seconds"
             piece = self.piece
             if until is not None:
@@ -838,7 +869,10 @@ def _trouble(composition: Composition, work: Workspace, tree: Tree, status: int)
         BAD_COUNT: f"legal returned a count outside 1 to {game.num_actions} in a state that is not "
         "over, or wrote more than that many actions. If the episode has ended, step must set "
         "to_play = ramify.OVER",
-        BAD_ACTION: f"legal or random_action gave an action outside [0, {game.num_actions}), or "
+        BAD_ACTION: "bounds, random_action or the proposal gave what is no action: "
+        + str(game.action_space)
+        if game.is_continuous
+        else f"legal or random_action gave an action outside [0, {game.num_actions}), or "
         "legal gave none in a state that is not over",
         BAD_TO_PLAY: f"step set to_play to {to_play}; expected a player 0 to "
         f"{game.num_players - 1}, ramify.OVER, or ramify.CHANCE in a game that has chance=",
@@ -863,7 +897,9 @@ def _trouble(composition: Composition, work: Workspace, tree: Tree, status: int)
 def _told(game: Game, work: Workspace, tree: Tree, what: str) -> str:
     """What is wrong, and the way from the root to where it showed."""
     depth = int(work.work["depth"][0])
-    taken = [int(tree.edges["action"][edge]) for edge in work.path["edge"][:depth]]
+    taken = [game._noted(tree.action(edge)) for edge in work.path["edge"][:depth]]
+    if game.is_continuous:
+        taken = [action.tolist() for action in taken]
     return (
         f"{game.name}: {what}.\n  It happened after the actions {taken} from the root, "
         f"in or below the state\n{_indented(game, work.states[1])}\n"

@@ -67,6 +67,11 @@ def page(result: SearchResult, complete: Any = "auto") -> str:
     Args:
         complete: as in `SearchResult.save`.
     """
+    if result.game.is_continuous:
+        raise ValueError(
+            f"the actions of {result.game.name} are vectors, and a page shows numbered ones; "
+            "print(result) has the table, and a path that ends in .json all of it"
+        )
     report = _Report(result, complete)
     static = resources.files("ramify") / "static"
     template, style, script = (
@@ -95,6 +100,8 @@ def page(result: SearchResult, complete: Any = "auto") -> str:
 
 def fragment(result: SearchResult, most: int = 12) -> str:
     """Board and table as HTML for a notebook: no scripts, no names that could clash."""
+    if result.game.is_continuous:
+        return f"<pre>{escape(str(result))}</pre>"
     report = _Report(result, complete=None)
     return (
         '<div class="ramify-result" style="display:flex;flex-wrap:wrap;gap:1.5em;'

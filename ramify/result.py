@@ -25,6 +25,7 @@ from ramify.choice import (
     playable,
     robust_choice,
     temperature_policy,
+    valued_choice,
 )
 from ramify.game import CHANCE, Game, make_rng
 from ramify.history import Samples, added_up, history_dtype
@@ -32,10 +33,12 @@ from ramify.tree import NONE, Tree
 from ramify.variation import (
     Place,
     Variation,
+    action_field,
     completion,
     draw_outcome,
     edge_table,
     follow,
+    is_action,
     merged,
     plies_left,
 )
@@ -70,14 +73,19 @@ class SearchResult:
         return self.trees[0]
 
     @property
+    def evaluations(self) -> int:
+        """Simulations of all trees, and payoffs computed besides to refine actions."""
+        return sum(tree.evaluations for tree in self.trees)
+
+    @property
     def state(self) -> np.record:
         return self.tree.state
 
     # What was found about the root.
 
     @cached_property
-    def action(self) -> int | None:
-        """What to do, as `choice` says; None where there is nothing to decide.
+    def action(self) -> Any:
+        """What to do, a number or a vector, as `choice` says; None where nothing is to be decided.
 
         What is proven comes first: an action that is proven best is taken, one that is proven worst
         is not while there is another.
@@ -92,7 +100,7 @@ class SearchResult:
             best = int(np.argmax(rows["prior"]))
         else:
             best = pick(self, among)
-        return int(rows["action"][max(best, 0)])
+        return self.game._noted(rows["action"][max(best, 0)])
 
     @cached_property
     def value(self) -> np.ndarray:
@@ -123,12 +131,13 @@ class SearchResult:
     def edges(self) -> np.ndarray:
         """The root's edges as a structured array: action, visits, q, prior, lcb, ucb.
 
+        An action is a number, or in a continuous game a vector.
         `q` is a vector over the players; `lcb` and `ucb` bound it for the one to move. After a
         search with `solver=True` there is also `proven`, a vector as q, NaN where nothing is.
         """
         root = self._root
         vector = (float, (self.game.num_players,))
-        names: list[Any] = [("action", np.int64), ("visits", np.int64), ("q", *vector),
+        names: list[Any] = [action_field(self.game), ("visits", np.int64), ("q", *vector),
                             ("prior", float), ("lcb", float), ("ucb", float)]  # fmt: skip
         copied = ["action", "visits", "q", "prior"]
         if self.tree.layout.proofs:
@@ -177,14 +186,15 @@ class SearchResult:
     def policy(self, temperature: float = 1.0, by_bounds: bool = False) -> np.ndarray:
         """Visits as a distribution over all actions of the game; see `temperature_policy`.
 
-        At temperature 0 all goes to `action`. At a chance root it is one over outcomes.
+        At temperature 0 all goes to `action`. At a chance root it is one over outcomes, in a
+        continuous game one over `edges`.
 
         Args:
             by_bounds: count for the action with the best lower bound as many visits as its bound
                 deserves [Eq. 36].
         """
         if temperature == 0 and self.action is not None:
-            return self._dense(np.where(self.edges["action"] == self.action, 1.0, 0.0))
+            return self._dense(np.where(is_action(self.edges, self.action), 1.0, 0.0))
         visits = self.edges["visits"]
         if by_bounds:
             lower, upper = self.bounds()
@@ -197,7 +207,7 @@ class SearchResult:
 
         return self._dense(gumbel.improved_policy(*self._gumbel_arguments()))
 
-    def principal_variation(self, complete: Any = None) -> Variation:
+    def principal_variation(self, complete: Any = None, *, by: str = "visits") -> Variation:
         """The most visited line from the root; ties go to the larger value for who chooses.
 
         What is proven comes before visits, as in `action`. In an open-loop search, whose tree holds
@@ -205,13 +215,22 @@ class SearchResult:
 
         Args:
             complete: how to play on where the tree ends before the episode does. None: not at all.
-                "playout": at random. An evaluator, or a function as `evaluators.compiled` takes it:
-                by the action after which it sees most for the player to move. `f(state) -> action`:
-                as it says. Outcomes of chance are drawn; the same seed gives the same line.
+                "playout": at random. "best_reply": by what is best for the mover when all who
+                follow foresee the rest. An evaluator, or a function as `evaluators.compiled` takes
+                it: by the action after which it sees most for the player to move.
+                `f(state) -> action`: as it says. Outcomes of chance are drawn; the same seed gives
+                the same line.
+            by: "visits", or "value": the line on which everyone takes what is worth most to it
+                among the edges with a tenth of the most visits. Where returns are not random and a
+                node is worth its best edge, values tell more than visits.
         """
-        return self._line(complete)
+        if by not in ("visits", "value"):
+            raise ValueError(f'by is "visits" or "value"; got {by!r}')
+        return self._line(complete, by=by)
 
-    def _line(self, complete: Any = None, begin: int | None = None) -> Variation:
+    def _line(
+        self, complete: Any = None, begin: int | None = None, by: str = "visits"
+    ) -> Variation:
         """The most visited line; with `begin` the one that begins with this action."""
         seen: set[int] = set()
         open_loop = bool(self.options.get("open_loop"))
@@ -224,31 +243,32 @@ class SearchResult:
             table = merged(tables)[: 0 if repeated else None]
             visits, q = self._seen_by(first.to_play, table, place.is_proven)
             if begin is not None and first.edge == 0 and len(seen) == 1:
-                visits = np.where(table["action"] == begin, table["visits"], 0)
+                visits = np.where(is_action(table, begin), table["visits"], 0)
             if open_loop:
                 legal = self.game.legal(place.state)
                 visits = np.where(np.isin(table["action"], legal), visits, 0)
-            return visits, q, lambda i: place.child(tables, int(table["action"][i]), open_loop)
+            return visits, q, lambda i: place.child(tables, table["action"][i], open_loop)
 
-        places = follow(Place(tuple(tree.root for tree in self.trees)), children)
+        choose = valued_choice if by == "value" else robust_choice
+        places = follow(Place(tuple(tree.root for tree in self.trees)), children, choose)
         actions = [action for place in places[1:] for action in place.actions]
         edges = [e for p in places[1:] for e in (p.edge, *[NONE] * (len(p.actions) - 1))]
-        state, by = places[-1].state, None
+        state, completed_by = places[-1].state, None
         if complete is not None:
-            by, more, state = self._play_on(state, len(actions), complete)
+            completed_by, more, state = self._play_on(state, len(actions), complete)
             actions += more
-        return Variation(actions, edges, self.game.is_over(state), len(edges), by)
+        return Variation(actions, edges, self.game.is_over(state), len(edges), completed_by)
 
     def _play_on(
         self, state: np.record, depth: int, complete: Any
-    ) -> tuple[str | None, list[int], np.record]:
+    ) -> tuple[str | None, list[Any], np.record]:
         """Who played on from `state` (None where it was over), the actions, and where they led."""
         game, rng = self.game, make_rng(self.seed, stream=LINE_STREAM)
         name, take = completion(game, complete, rng)
         if game.is_over(state):
             return None, [], state
         limit = plies_left(game, self.state)
-        actions: list[int] = []
+        actions: list[Any] = []
         with np.errstate(over="ignore"):
             while not game.is_over(state) and depth + len(actions) < limit:
                 chance = game.to_play(state) == CHANCE
@@ -295,7 +315,9 @@ class SearchResult:
         return playable(table["proven"][:, player], low, high, settled)
 
     def _dense(self, rows: np.ndarray) -> np.ndarray:
-        """Numbers per edge of the root as numbers per action."""
+        """Numbers per edge of the root as numbers per action; as they are for vectors."""
+        if self.game.is_continuous:
+            return rows
         largest = max(self.edges["action"], default=-1)
         policy = np.zeros(max(self.game.num_actions, largest + 1))
         policy[self.edges["action"]] = rows
@@ -355,14 +377,17 @@ class SearchResult:
         return {
             "game": self.game.name,
             "status": self.status,
-            "action": self.action,
+            "action": described_action(self.action),
             "value": self.value.tolist(),
             "solved": None if self.solved is None else self.solved.tolist(),
             "edges": [
                 {name: _known(row[name].tolist()) for name in self.edges.dtype.names or ()}
                 for row in self.edges
             ],
-            "principal_variation": {"actions": line.actions, "complete": line.complete},
+            "principal_variation": {
+                "actions": [described_action(action) for action in line.actions],
+                "complete": line.complete,
+            },
             "simulations": self.simulations,
             "seconds": self.seconds,
             "compile_seconds": self.compile_seconds,
@@ -476,7 +501,7 @@ class SearchResult:
         total = max(1, int(self.edges["visits"].sum()))
         for row, proven in zip(self.edges[order[:most]], self._root["proven"][order], strict=False):
             rows.append([
-                self.game.show_action(self.state, int(row["action"])),
+                self.game.show_action(self.state, row["action"]),
                 f"{row['visits']:,}",
                 f"{row['visits'] / total:.1%}",
                 _numbers(row["q"]),
@@ -490,6 +515,11 @@ class SearchResult:
         lines = ["  ".join(c.rjust(w) for c, w in zip(row, widths, strict=True)) for row in rows]
         hidden = len(self.edges) - most
         return lines + ([f"... and {hidden} more"] if hidden > 0 else [])
+
+
+def described_action(action: Any) -> Any:
+    """An action as JSON can hold it."""
+    return action.tolist() if isinstance(action, np.ndarray) else action
 
 
 def described(value: Any) -> Any:

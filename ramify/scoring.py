@@ -271,6 +271,17 @@ def best_edge(
     return NONE if untried_score > best_score else best
 
 
+def incumbent(tree: Any, edges: np.ndarray, node: int, player: int) -> int:
+    """The edge of a node that is worth most to its mover so far; NONE where none was taken."""
+    first, best, best_value = np.int64(edges[node].first), NONE, -math.inf
+    for edge in range(first, first + edges[node].num_edges):
+        if edges[edge].visits > 0:
+            value = edge_value(tree, edges, np.int64(edge), player)
+            if value > best_value:
+                best, best_value = np.int64(edge), value
+    return best
+
+
 def won_edge(tree: Any, edges: np.ndarray, node: int, player: int) -> int:
     """An edge that is proven to give its player the most there is; NONE without one."""
     first, num_edges = np.int64(edges[node].first), np.int64(edges[node].num_edges)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ramify._compile import UNBOUND
-from ramify.backup import AT_END, KNOWN, LEAF, REPEATED, back_up
+from ramify.backup import AT_END, FOUND, KNOWN, LEAF, REPEATED, back_up
 from ramify.evaluators import (
     BAD_ACTION,
     BAD_CHANCE,
@@ -28,23 +28,29 @@ from ramify.evaluators import (
     PAYS_EARLY,
     SETTLED,
     chance,
+    check_values,
+    draw_action,
     draw_chance,
+    know_exactly,
     legal,
     step,
 )  # fmt: skip
-from ramify.game import CHANCE, OVER
-from ramify.proofs import is_root_settled, read_exact
+from ramify.game import CHANCE, OVER, random_below, random_unit
+from ramify.proofs import is_root_settled, mark_end, read_exact
+from ramify.refine import DECAY, EXPLORE, FREQUENCY, copy_line
 from ramify.scoring import (
     OPEN_LOOP,
     best_edge,
     chosen_edge,
     drawn_again,
+    incumbent,
     note_ref,
     won_edge,
 )
 from ramify.selection import inverse, widening_limit
 from ramify.tree import (
     APPENDS,
+    DIM,
     DISCOUNT,
     FIRST_BLOCK,
     HAS_AMAF,
@@ -53,6 +59,7 @@ from ramify.tree import (
     HAS_PENDING,
     HAS_PRIORS,
     HAS_PROOFS,
+    IS_CONTINUOUS,
     IS_LAZY,
     KEEPS_RAW,
     LAZY_ABOVE,
@@ -79,7 +86,12 @@ root_width = root_score = root_unvisited = root_total = root_choose = root_scale
 root_blend = root_unvisited_first = UNBOUND
 ROOT_DIFFERS = CHOOSES = ROOT_CHOOSES = UNBOUND
 pick_outcome = UNBOUND
+propose = UNBOUND  # how actions that are vectors are found
 WIDENS = WIDENS_OUTCOMES = SORTS = UNBOUND
+HAS_EXACT = UNBOUND  # the game knows what some states are worth, and proofs are wanted
+improve = UNBOUND  # how a line of vectors is made better
+REFINES = REFINES_PLAYOUTS = REFINES_BEST = REFINES_REPLIES = UNBOUND
+NUM_BLOCKS = UNBOUND  # how many nodes get an edge in one simulation, where actions are vectors
 acquire = release = read_clock = UNBOUND
 HAS_THREADS = UNBOUND
 
@@ -137,6 +149,8 @@ def simulate(
             tree.simulations += 1
             tree.since_root += 1
             tree.depth_sum += work.depth
+            if REFINES:
+                status = refine_path(tree, edges, path, work, states, rng, data)
         else:
             tree.remaining += 1
             if HAS_CHANCE and status == GROW:
@@ -290,7 +304,12 @@ def follow(
     record.player = player
     if SHARES_NODES:
         record.node = node
-    status = take(state, np.int64(edges[edge].action), work.reward, data)
+    if IS_CONTINUOUS:
+        for j in range(DIM):
+            work.actions[0, j] = edges[edge].vector[j]
+        status = take(state, work.actions[0], work.reward, data)
+    else:
+        status = take(state, np.int64(edges[edge].action), work.reward, data)
     for j in range(NUM_VALUES):
         record.reward[j] = work.reward[j]
     if SHARES_NODES:
@@ -307,7 +326,7 @@ def follow(
     return status
 
 
-def take(state: Any, action: int, reward: np.ndarray, data: Any) -> int:
+def take(state: Any, action: Any, reward: np.ndarray, data: Any) -> int:
     """Step the state, and check what the step did."""
     for player in range(NUM_PLAYERS):
         reward[player] = 0.0
@@ -431,7 +450,11 @@ def select(
         if num_open < widening_limit(
             visits_of_node(edges, node), work.widening[0], work.widening[1], work.widening[2]
         ):
-            if not IS_LAZY and num_open < num_edges:
+            if IS_CONTINUOUS:
+                edge = new_action(tree, edges, node, player, state, work, rng, data)
+                if edge != NONE:
+                    return edge
+            elif not IS_LAZY and num_open < num_edges:
                 return np.int64(edges[node].first) + num_open
             if IS_LAZY and num_untried > 0:
                 edge = next_untried(tree, edges, node, state, work, data)
@@ -501,7 +524,7 @@ def considered(tree: Any, schedule: np.ndarray) -> int:
 
 def count_open(edges: np.ndarray, node: int) -> int:
     """How many of a node's edges have been taken; with widening these come first."""
-    if IS_LAZY:
+    if IS_LAZY or IS_CONTINUOUS:
         return np.int64(edges[node].num_edges)
     first, count = np.int64(edges[node].first), np.int64(0)
     while count < edges[node].num_edges and is_taken(edges, first + count):
@@ -540,6 +563,9 @@ def expand(tree: Any, edges: np.ndarray, node: int, state: Any, work: Any, data:
             move_block(tree, edges, node, NO_EDGES, np.int64(FIRST_BLOCK))
             return DONE
         return expand_chance(tree, edges, node, state, work, data)
+    if IS_CONTINUOUS:
+        move_block(tree, edges, node, NO_EDGES, np.int64(FIRST_BLOCK))
+        return DONE
     count = np.int64(legal(state, work.actions, data))
     if count < 1 or count > NUM_ACTIONS or work.actions[GUARD_AT] != GUARD:
         return BAD_COUNT
@@ -566,6 +592,8 @@ def move_block(tree: Any, edges: np.ndarray, node: int, kept: int, size: int) ->
     tree.used += size
     edges[node].first = first
     edges[node].num_edges = kept
+    if IS_CONTINUOUS and 2 * NUM_BLOCKS * size > tree.room:
+        tree.room = 2 * NUM_BLOCKS * size  # the next simulation may double this block
     return True
 
 
@@ -619,6 +647,26 @@ def append_edge(tree: Any, edges: np.ndarray, node: int, action: int) -> int:
     edge = np.int64(edges[node].first) + num_edges
     write_edge(edges, edge, action)
     edges[node].num_edges = num_edges + 1
+    return edge
+
+
+def new_action(
+    tree: Any, edges: np.ndarray, node: int, player: int, state: Any, work: Any, rng: np.ndarray,
+    data: Any,
+) -> int:  # fmt: skip
+    """One more edge of a node, for a vector that the proposal finds; NONE without room."""
+    status = propose(tree, edges, node, player, state, work.actions, rng, work.proposal, data)
+    if status < 0:
+        return -np.int64(BAD_ACTION)
+    return append_vector(tree, edges, node, work.actions)
+
+
+def append_vector(tree: Any, edges: np.ndarray, node: int, actions: np.ndarray) -> int:
+    """One more edge of a node, for the vector in `actions`; NONE without room."""
+    edge = append_edge(tree, edges, node, np.int64(edges[node].num_edges))
+    if edge != NONE:
+        for j in range(DIM):
+            edges[edge].vector[j] = actions[0, j]
     return edge
 
 
@@ -698,6 +746,146 @@ def outcome(
     return edge
 
 
+# --- refine --------------------------------------------------------------------------------------
+
+
+def refine_path(
+    tree: Any, edges: np.ndarray, path: np.ndarray, work: Any, states: Any, rng: np.ndarray,
+    data: Any,
+) -> int:  # fmt: skip
+    """Make the vectors of a simulation's path better, as often as is due."""
+    work.debt += work.refine[FREQUENCY]
+    while work.debt >= 1.0:
+        work.debt -= 1.0
+        if REFINES_BEST:
+            follow_best(tree, edges, path, work, states, rng, data)
+        status = read_line(edges, path, work, states, rng, data)
+        if status == NO_WAY:
+            continue
+        if status == DONE:
+            work.evaluations = 0
+            write_scales(edges, path, work)
+            status = improve(work, states, rng, data)
+            tree.evaluations += work.evaluations
+        if status != DONE:
+            return status
+        if REFINES_REPLIES:
+            copy_line(work.lines[0, 0], work.kept)
+            insert_line(tree, edges, path, work, work.kept)
+        insert_line(tree, edges, path, work, work.better)
+    return DONE
+
+
+def follow_best(
+    tree: Any, edges: np.ndarray, path: np.ndarray, work: Any, states: Any, rng: np.ndarray,
+    data: Any,
+) -> None:  # fmt: skip
+    """Let the path be the line on which every mover takes what is worth most to it so far."""
+    states[2] = states[0]
+    node = np.int64(0)
+    work.depth = 0
+    work.ending = LEAF
+    for i in range(path.shape[0]):
+        if states[2].to_play == OVER:
+            work.ending = AT_END
+            return
+        edge = NONE
+        if edges[node].first != NONE:
+            edge = incumbent(tree, edges, node, np.int64(states[2].to_play))
+            if i == 0 and random_unit(rng) < work.refine[EXPLORE]:
+                edge = np.int64(edges[0].first) + random_below(rng, np.int64(edges[0].num_edges))
+        if edge == NONE:
+            return
+        path[i].edge = edge
+        for j in range(DIM):
+            work.actions[0, j] = edges[edge].vector[j]
+        step(states[2], work.actions[0], work.reward, data)
+        node = edge
+        work.depth = i + 1
+    if states[2].to_play == OVER:
+        work.ending = AT_END
+
+
+def write_scales(edges: np.ndarray, path: np.ndarray, work: Any) -> None:
+    """Let steps be the shorter, the more edges the node of a stage has."""
+    node = np.int64(0)
+    for stage in range(work.line.shape[0]):
+        count = np.int64(1)
+        if stage <= work.depth and edges[node].first != NONE:
+            count = max(count, np.int64(edges[node].num_edges))
+        work.scales[stage] = float(count) ** -work.refine[DECAY]
+        if stage < work.depth:
+            node = np.int64(path[stage].edge)
+
+
+def read_line(
+    edges: np.ndarray, path: np.ndarray, work: Any, states: Any, rng: np.ndarray, data: Any
+) -> int:
+    """Write the vectors of a path, and draw those to the end; NO_WAY where those do not count."""
+    for i in range(work.depth):
+        for j in range(DIM):
+            work.line[i, j] = edges[np.int64(path[i].edge)].vector[j]
+    stage = np.int64(work.depth)
+    if work.ending == AT_END:
+        return DONE
+    if not REFINES_PLAYOUTS:
+        return NO_WAY
+    states[2] = states[0]
+    for i in range(work.line.shape[0]):
+        if states[2].to_play == OVER:
+            return DONE
+        if i >= stage:
+            if draw_action(states[2], work.actions, rng, data) < 0:
+                return BAD_ACTION
+            for j in range(DIM):
+                work.line[i, j] = work.actions[0, j]
+        for j in range(DIM):
+            work.actions[0, j] = work.line[i, j]
+        step(states[2], work.actions[0], work.reward, data)
+    return DONE if states[2].to_play == OVER else NO_WAY
+
+
+def insert_line(
+    tree: Any, edges: np.ndarray, path: np.ndarray, work: Any, line: np.ndarray
+) -> None:
+    """Give a line edges of its own from where it leaves the path; nobody has taken them.
+
+    The next simulation that comes by takes them. An edge that is there keeps its vector.
+    """
+    node, stage = np.int64(0), np.int64(0)
+    while stage < work.depth and is_same(work, line, stage):
+        node = np.int64(path[stage].edge)
+        stage += 1
+    while stage < work.length:
+        if edges[node].first == NONE:
+            if not move_block(tree, edges, node, NO_EDGES, np.int64(FIRST_BLOCK)):
+                return
+        for j in range(DIM):
+            work.actions[0, j] = line[stage, j]
+        before = np.int64(edges[node].first)
+        edge = append_vector(tree, edges, node, work.actions)
+        if edge == NONE:
+            return
+        if edges[node].first != before and stage < work.depth:
+            move_path(path, work, stage, before, np.int64(edges[node].first))
+        node = edge
+        stage += 1
+
+
+def is_same(work: Any, line: np.ndarray, stage: int) -> bool:
+    """Whether a line has the vector of the path at a stage."""
+    for j in range(DIM):  # noqa: SIM110
+        if work.line[stage, j] != line[stage, j]:
+            return False
+    return True
+
+
+def move_path(path: np.ndarray, work: Any, stage: int, before: int, after: int) -> None:
+    """Follow the edges of a node to where they were moved."""
+    edge = np.int64(path[stage].edge)
+    path[stage].edge = edge - before + after
+
+
 # --- evaluate ------------------------------------------------------------------------------------
 
 
@@ -721,13 +909,34 @@ def close(
             return DONE
     if HAS_THREADS:
         release(lock)
-    status = evaluate_leaf(edges, node, work, states, rng, data)
+    # The root is to be searched, whatever is known of it.
+    if HAS_EXACT and depth > 0 and is_known_exactly(states[1], work, data):
+        work.ending = FOUND
+        status = check_values(work.returns, np.int64(DONE))
+    else:
+        status = evaluate_leaf(edges, node, work, states, rng, data)
     tick(work, EVALUATION)
     if HAS_THREADS:
         acquire(lock, np.int64(work.worker))
+    if HAS_EXACT and work.ending == FOUND:
+        mark_end(edges, node, work.returns)
+        return status
     if HAS_PRIORS and status == DONE and work.count > 0 and edges[node].first == NONE:
         status = place_edges(tree, edges, node, work)
     return status
+
+
+def is_known_exactly(state: Any, work: Any, data: Any) -> bool:
+    """Whether the game knows what the leaf is worth; `returns` gets it."""
+    if state.to_play < 0:
+        return False
+    for player in range(NUM_PLAYERS):
+        work.reward[player] = 0.0
+    if not know_exactly(state, work.reward, data):
+        return False
+    for player in range(NUM_PLAYERS):
+        work.returns[player] = work.reward[player]
+    return True
 
 
 def evaluate_leaf(

@@ -191,6 +191,7 @@ RULES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "root_selection": ("selection", "Rule", ()),
     "root_noise": ("selection", "Noise", ()),
     "backup": ("backup", "Backup", ()),
+    "evaluator": ("evaluators", "playout", ()),
     "widening": ("selection", "widening", ()),
     "chance": ("selection", "outcome_widening", ("sample", "proportional")),
     "stop": ("stopping", "Stop", ()),

@@ -265,11 +265,14 @@ def _begin_kl_gain(threshold: float) -> Reached:
     looks: list[np.ndarray] = []
 
     def reached(result: SearchResult, remaining: int | None) -> bool:
-        actions = result.edges["action"]
-        visits = np.zeros(max(result.game.num_actions, result.game.max_outcomes), np.int64)
-        visits[actions] = result.edges["visits"]
+        visits = _visits_by_action(result)
         looks.append(visits)
-        return len(looks) > 1 and divergence_gain(visits, looks.pop(0)) < threshold
+        if len(looks) < 2:
+            return False
+        before = looks.pop(0)
+        width = max(visits.shape[1], before.shape[1])
+        now, then = (np.pad(v, ((0, 0), (0, width - v.shape[1]))).ravel() for v in (visits, before))
+        return divergence_gain(now, then) < threshold
 
     return reached
 
@@ -297,7 +300,22 @@ def _is_to_decide(result: SearchResult) -> bool:
 
 
 def _num_legal(result: SearchResult) -> int:
+    if result.game.is_continuous:  # there is always another vector
+        return len(result.edges) + 1
     return len(result.tree.root_squares)
+
+
+def _visits_by_action(result: SearchResult) -> np.ndarray:
+    """Visits of the root's edges, each at its place: one row, or one per tree for vectors."""
+    if not result.game.is_continuous:
+        visits = np.zeros((1, max(result.game.num_actions, result.game.max_outcomes)), np.int64)
+        visits[0, result.edges["action"]] = result.edges["visits"]
+        return visits
+    rows = [tree.edge_visits(tree.root.edges) for tree in result.trees]
+    visits = np.zeros((len(rows), max(map(len, rows))), np.int64)
+    for row, counted in zip(visits, rows, strict=True):
+        row[: len(counted)] = counted
+    return visits
 
 
 def _num_untried(result: SearchResult) -> int:

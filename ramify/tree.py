@@ -42,6 +42,7 @@ HAS_CHANCE = UNBOUND
 PARANOID = UNBOUND
 HAS_PRIORS = IS_LAZY = KEEPS_SQUARES = KEEPS_RAW = HAS_AMAF = HAS_BOUNDS = UNBOUND
 HAS_PROOFS = SHARES_NODES = HAS_PENDING = APPENDS = UNBOUND  # see Layout
+IS_CONTINUOUS = DIM = UNBOUND
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,7 @@ class Layout:
     shared: bool = False  # states reached in several ways share a node
     pending: bool = False  # simulations under way
     appends: bool = False  # edges are added one by one, so that blocks have room to spare
+    dim: int = 0  # coordinates of an action that is a vector
 
     def bindings(self) -> dict[str, Any]:
         """What kernels are told of it."""
@@ -71,19 +73,23 @@ class Layout:
             "SHARES_NODES": self.shared,
             "HAS_PENDING": self.pending,
             "APPENDS": self.appends,
+            "IS_CONTINUOUS": self.dim > 0,
+            "DIM": self.dim,
         }
 
 
 def edge_dtype(game: Game, layout: Layout) -> np.dtype:
     """The record of an edge: 19 bytes for a zero-sum game of less than 128 actions."""
     largest = max(game.num_actions, game.max_outcomes)
-    small = next(t for t in (np.int8, np.int16, np.int32) if largest <= np.iinfo(t).max)
+    small: Any = next(t for t in (np.int8, np.int16, np.int32) if largest <= np.iinfo(t).max)
+    if layout.dim:
+        small = np.int32
     vector = (np.float64, (num_values(game),))
     fields: list[Any] = [
         ("value_sum", *vector),  # W(s,a); where nodes are shared V(s)
         ("visits", np.int32),  # N(s,a); for edge 0 the visits of the root, N(s)
         ("first", np.int32),  # the first edge of the node this leads to; NONE before it has any
-        # Outcomes may be any numbers; actions are below num_actions.
+        # Outcomes may be any numbers; actions are below num_actions, and vectors are counted.
         ("action", np.int32 if game.max_outcomes else small),
         ("num_edges", small),  # of the node this leads to, from `first` on
     ]
@@ -114,6 +120,8 @@ def edge_dtype(game: Game, layout: Layout) -> np.dtype:
         ]
     if layout.pending:
         fields.append(("pending", np.int32))
+    if layout.dim:
+        fields.append(("vector", np.float64, (layout.dim,)))  # the action
     # Packed: beyond the caches, small records bring more than aligned ones (a tenth at 1M edges).
     return np.dtype(fields)
 
@@ -135,6 +143,7 @@ def head_dtype(num_players: int) -> np.dtype:
             ("simulations", np.int64),
             ("since_root", np.int64),  # simulations since the root was chosen
             ("depth_sum", np.int64),
+            ("evaluations", np.int64),  # payoffs computed to refine actions
             ("num_nodes", np.int64),  # that are in the table of shared ones
             ("root_player", np.int64),
             ("low", np.float64, (num_players,)),  # range of returns, given or seen so far
@@ -226,6 +235,9 @@ def write_edge(edges: np.ndarray, edge: int, action: int) -> None:
         record.cycles = 0
     if HAS_PENDING:
         record.pending = 0
+    if IS_CONTINUOUS:
+        for i in range(DIM):
+            record.vector[i] = 0.0
 
 
 def block_size(count: int, num_edges: int) -> int:
@@ -420,7 +432,7 @@ class Node:
     def child(self, edge: int) -> Node:
         """The node that one of `edges` leads to."""
         tree = self.tree
-        state, _ = tree.game.step(self.state, int(tree.edges["action"][edge]))
+        state, _ = tree.game.step(self.state, tree.action(edge))
         node = int(tree.edges["node"][edge]) if tree.layout.shared else edge
         return Node(tree, edge if node == NONE else node, state)
 
@@ -467,6 +479,12 @@ class Tree:
         self.root_noise: np.ndarray | None = None
         self.table = empty_table(256 if layout.shared else 0)
 
+    def action(self, edge: int) -> Any:
+        """The action of an edge: a number, or a vector."""
+        if self.layout.dim:
+            return self.edges["vector"][edge].copy()
+        return int(self.edges["action"][edge])
+
     def forget_range(self, seen: bool = False) -> None:
         """Start with the range of returns that the game states; with none where it is `seen`."""
         known = None if seen else self.game.payoff_range
@@ -493,6 +511,11 @@ class Tree:
         """All memory of the tree."""
         arrays = (self.edges, self.head, self.root_squares, self.table)
         return sum(array.nbytes for array in arrays)
+
+    @property
+    def evaluations(self) -> int:
+        """Simulations, and payoffs that were computed besides to refine actions."""
+        return self.simulations + int(self.head["evaluations"][0])
 
     @property
     def mean_depth(self) -> float:
@@ -532,12 +555,23 @@ class Tree:
 
     # Copies.
 
-    def below(self, action: int) -> Tree | None:
+    def _edge_of(self, action: Any) -> int | None:
+        """The root's edge of an action; None where there is none."""
+        span = self.root.edges
+        if self.layout.dim:
+            wanted = self.game.vector(self.state, action)
+            same = (self.edges["vector"][span.start : span.stop] == wanted).all(axis=1)
+        else:
+            same = self.edges["action"][span.start : span.stop] == action
+        found = np.flatnonzero(same)
+        return int(span[int(found[0])]) if len(found) else None
+
+    def below(self, action: Any) -> Tree | None:
         """What hangs below an action or outcome at the root, as a tree of its own.
 
         None where nothing is known of it. The range of returns and of memory stay as they are.
         """
-        edge = next((e for e in self.root.edges if self.edges["action"][e] == action), None)
+        edge = self._edge_of(action)
         if edge is None or not self.edges["visits"][edge]:
             return None
         state, reward = self.game.step(self.state, action)
@@ -553,7 +587,7 @@ class Tree:
         tree.head["depth_sum"], tree.head["simulations"] = round(depth * visits), visits
         tree.head["since_root"] = 0
         tree.head["root_player"] = state["to_play"]
-        if not self.game.is_over(state):
+        if not self.game.is_over(state) and not self.layout.dim:
             options = self.game.outcomes if tree.root.to_play < 0 else self.game.legal
             rows = len(options(state))
             # An open loop has the edges of many states in one node.
@@ -786,7 +820,7 @@ class Tree:
         is_leaf = first == NONE
         links = is_leaf | ((first >= 1) & (first + np.maximum(room, count) <= used))
         good = links & (count >= 0) & (edges["action"] >= 0) & (edges["visits"] >= 0)
-        if not good.all():
+        if not good.all() or (self.layout.dim and not np.isfinite(edges["vector"]).all()):
             return False
         if not self.layout.shared:
             return True

@@ -310,7 +310,8 @@ def describe_game(game: Game) -> dict[str, Any]:
     that a function of `ramify.games` makes, and None for others.
     """
     payoffs = game.payoff_range
-    return {
+    space = {} if game.action_space is None else {"action_space": str(game.action_space)}
+    return space | {
         "name": game.name,
         "spec": find_spec(game),
         "dtype": describe_dtype(game.dtype),

@@ -20,8 +20,10 @@ from typing import Any
 import numpy as np
 
 from ramify.contract import ERROR, RULES, WARNING, Finding, shortened
-from ramify.game import CHANCE, OVER, FieldView, Game, StateView, make_rng
+from ramify.errors import BrokenGame, RamifyError
+from ramify.game import CHANCE, OVER, Box, FieldView, Game, Sphere, StateView, make_rng
 
+NUM_VECTORS = 4  # tried in each position of a continuous game
 NOT_WRITTEN = -7  # what stands in an array before a rule writes into it
 MOST_SHALLOW = 600  # steps of the breadth-first part
 MOST_PLIES = 10_000  # of all random episodes together
@@ -39,13 +41,13 @@ class Position:
     record: np.record
     returns: np.ndarray
     parent: Position | None = None
-    action: int = -1
+    action: Any = -1
     ply: int = 0
     reward: np.ndarray | None = None  # of the step that led here
     mover: int = CHANCE  # the last player who acted
 
     @property
-    def actions(self) -> tuple[int, ...]:
+    def actions(self) -> tuple[Any, ...]:
         here: Position | None = self
         actions = []
         while here is not None and here.parent is not None:
@@ -65,15 +67,16 @@ class Case:
         self.plies = 0
         self.inspected: dict[bytes, Position] = {}  # by the content of the record
         self.ends: list[Position] = []  # of random episodes
-        self.listed: list[tuple[Position, list[int], list[float]]] = []
+        self.listed: list[tuple[Position, list[Any], list[float]]] = []
         self.taken: list[Position] = []
         self.observed: list[tuple[Position, int, np.ndarray]] = []
         self.guessed: list[tuple[Position, np.ndarray]] = []
         self.looked_at: list[tuple[Position, np.ndarray]] = []  # log-priors
+        self.proven: list[tuple[Position, bool, np.ndarray]] = []
         self.behaviour: dict[Any, tuple[Any, Position]] = {}
 
     def found(
-        self, rule: str, message: str, where: Position | None = None, *more: int,
+        self, rule: str, message: str, where: Position | None = None, *more: Any,
         severity: str | None = None,
     ) -> None:  # fmt: skip
         """Keep a finding, unless one of the same rule has a shorter way."""
@@ -88,7 +91,7 @@ class Case:
         return any(finding.severity == ERROR for finding in self.findings.values())
 
     @contextmanager
-    def trouble(self, name: str, where: Position, *more: int) -> Iterator[None]:
+    def trouble(self, name: str, where: Position, *more: Any) -> Iterator[None]:
         """Turns what a rule raises into a finding and a Stop."""
         try:
             yield
@@ -179,7 +182,7 @@ class WatchedView(StateView):
 # --- plain Python: one position ------------------------------------------------------------------
 
 
-def _choices(case: Case, position: Position, twice: bool) -> tuple[list[int], list[float]]:
+def _choices(case: Case, position: Position, twice: bool) -> tuple[list[Any], list[float]]:
     """The legal actions or the outcomes with their probabilities; none where it is over."""
     game, record = case.game, position.record
     to_play = int(record["to_play"])
@@ -188,11 +191,51 @@ def _choices(case: Case, position: Position, twice: bool) -> tuple[list[int], li
     if not CHANCE <= to_play < game.num_players or (to_play == CHANCE and not game.rules.chance):
         case.found("to-play-range", f"to_play is {to_play}; {game.num_players} players", position)
         raise Stop
+    if game.is_continuous:
+        return _vectors(case, position, twice), []
     first = _list_once(case, position, StateView)
     if twice and _list_once(case, position, WatchedView) != first:
         name = "chance" if to_play == CHANCE else "legal"
         case.found("hidden-randomness", f"{name} gave two results for one state", position)
     return first
+
+
+def _vectors(case: Case, position: Position, twice: bool) -> list[Any]:
+    """Some actions of a position of a continuous game: both ends of its box, and random ones."""
+    game = case.game
+    kinds = (StateView, WatchedView) if twice else (StateView,)
+    corners = [_box_once(case, position, kind) for kind in kinds]
+    if any(not np.array_equal(corners[0], other) for other in corners[1:]):
+        case.found("hidden-randomness", "bounds gave two results for one state", position)
+    low, high = corners[0]
+    shares = [*((0.0, 1.0) if twice else ()), *case.random.random((NUM_VECTORS, len(low)))]
+    if isinstance(game.action_space, Sphere):
+        return [tuple(game.action_space.project(case.random.normal(size=game.dim)).tolist())
+                for _ in shares]  # fmt: skip
+    return [tuple(np.clip(low + share * (high - low), low, high).tolist()) for share in shares]
+
+
+def _box_once(
+    case: Case, position: Position, kind: type[StateView]
+) -> tuple[np.ndarray, np.ndarray]:
+    """The corners of a position's box."""
+    game, record = case.game, case.game.copy(position.record)
+    space = game.action_space
+    if not isinstance(space, Box) or game.rules.bounds is None:
+        return game.box(position.record)
+    low, high = np.array(space.low), np.array(space.high)
+    with case.trouble("bounds", position):
+        view = kind(record)
+        dim = game._call("bounds", view, low.view(FieldView), high.view(FieldView))
+    _tell(case, "bounds", view, position)
+    if record.tobytes() != position.record.tobytes():
+        fields = ", ".join(_differing(game, position.record, record))
+        case.found("changes-state", f"bounds changed {fields}", position)
+    try:
+        return game.box(position.record)
+    except BrokenGame as error:
+        case.found("bounds-range", f"{error} (it returned {dim})", position)
+        raise Stop from error
 
 
 def _list_once(
@@ -244,7 +287,7 @@ def _check_listed(case: Case, position: Position, listed: list[int], weights: li
         raise Stop
 
 
-def _step(case: Case, position: Position, action: int, twice: bool) -> Position:
+def _step(case: Case, position: Position, action: Any, twice: bool) -> Position:
     """The position after an action."""
     game = case.game
     record, reward = _step_once(case, position, action, StateView)
@@ -276,18 +319,19 @@ def _step(case: Case, position: Position, action: int, twice: bool) -> Position:
 
 
 def _step_once(
-    case: Case, position: Position, action: int, kind: type[StateView]
+    case: Case, position: Position, action: Any, kind: type[StateView]
 ) -> tuple[np.record, np.ndarray]:
     record = case.game.copy(position.record)
     reward = np.zeros(case.game.num_players)
     with case.trouble("step", position, action):
         view = kind(record)
-        case.game._call("step", view, action, reward)
+        given = case.game.vector(record, action).view(FieldView) if np.ndim(action) else action
+        case.game._call("step", view, given, reward)
     _tell(case, "step", view, position, action)
     return record, reward
 
 
-def _tell(case: Case, name: str, view: StateView, where: Position, *more: int) -> None:
+def _tell(case: Case, name: str, view: StateView, where: Position, *more: Any) -> None:
     """Make findings of what a view has noted."""
     if isinstance(view, WatchedView):
         for rule, text in view.noted.items():
@@ -350,7 +394,7 @@ def _inspect(case: Case, position: Position, listed: list[int]) -> None:
     """Look at what a game says of a position besides its rules."""
     case.inspected[position.record.tobytes()] = position
     for look in (
-        _look_at_observe, _look_at_heuristic, _look_at_priors, _look_at_text,
+        _look_at_observe, _look_at_heuristic, _look_at_priors, _look_at_exact, _look_at_text,
         _look_at_random_action,
     ):  # fmt: skip
         try:
@@ -410,11 +454,47 @@ def _look_at_priors(case: Case, position: Position, listed: list[int]) -> None:
     case.looked_at.append((position, logits))
 
 
+def _look_at_exact(case: Case, position: Position, listed: list[int]) -> None:
+    game, player = case.game, int(position.record["to_play"])
+    if game.rules.exact is None or not listed or player == CHANCE:
+        return
+    known, values = _exactly(case, position, position.record)
+    case.proven.append((position, known, values))
+    if not known:
+        return
+    best = -np.inf
+    for action in listed:
+        after, reward = game.step(position.record, action)
+        is_known, more = (True, 0.0) if game.is_over(after) else _exactly(case, position, after)
+        if not is_known:
+            return
+        best = max(best, float((reward + game.discount * more)[player]))
+    if not np.isclose(best, values[player]):
+        text = f"exact says {values.tolist()}, and the best action of player {player} gives {best}"
+        case.found("exact-holds", text, position)
+
+
+def _exactly(case: Case, position: Position, record: np.record) -> tuple[bool, np.ndarray]:
+    """Whether the game knows what a state is worth, and what; at chance states it is not asked."""
+    values = np.zeros(case.game.num_players)
+    if int(record["to_play"]) == CHANCE:
+        return False, values
+    copy = case.game.copy(record)
+    with case.trouble("exact", position):
+        known = bool(case.game._call("exact", StateView(copy), values))
+    if case.game.key(copy) != case.game.key(record):
+        case.found("changes-state", "exact changed fields of the key", position)
+    return known, values
+
+
 def _look_at_text(case: Case, position: Position, listed: list[int]) -> None:
     game = case.game
     with case.trouble("show", position):
         game.show(position.record)
     if not listed or int(position.record["to_play"]) == CHANCE:
+        return
+    if game.is_continuous:
+        _look_at_vector_text(case, position, listed)
         return
     actions: dict[str, int] = {}
     for action in listed[:20]:
@@ -435,8 +515,32 @@ def _look_at_text(case: Case, position: Position, listed: list[int]) -> None:
             case.found("read-action-roundtrip", message, position)
 
 
+def _look_at_vector_text(case: Case, position: Position, listed: list[Any]) -> None:
+    """Whether an action that is a vector can be shown and read."""
+    game = case.game
+    for action in listed[:3]:
+        with case.trouble("show_action", position):
+            text = game.show_action(position.record, action)
+        if game.rules.read_action is None:
+            continue
+        with case.trouble("read_action", position):
+            read = game.read_action(position.record, text)
+        if not np.allclose(read, game.vector(position.record, action), rtol=1e-4, atol=1e-6):
+            message = f"action {action} is shown as {text!r}, which is read as {read.tolist()}"
+            case.found("read-action-roundtrip", message, position)
+
+
 def _look_at_random_action(case: Case, position: Position, listed: list[int]) -> None:
     if case.game.rules.random_action is None or int(position.record["to_play"]) < 0:
+        return
+    if case.game.is_continuous:
+        for seed in range(3):
+            vector = np.zeros(case.game.dim)
+            _call_aside(case, position, "random_action", vector.view(FieldView), make_rng(seed))
+            try:
+                case.game.vector(position.record, vector)
+            except RamifyError as error:
+                case.found("random-action-support", f"random_action: {error}", position)
         return
     for seed in range(3):
         action = int(_call_aside(case, position, "random_action", make_rng(seed)))
@@ -459,7 +563,7 @@ def start_of(case: Case) -> Position:
     return Position(record, np.zeros(game.num_players))
 
 
-def _visit(case: Case, position: Position, fully: bool) -> tuple[list[int], list[float]]:
+def _visit(case: Case, position: Position, fully: bool) -> tuple[list[Any], list[float]]:
     """The choices of a position, after a look at it."""
     listed, weights = _choices(case, position, twice=fully)
     case.listed.append((position, listed, weights))

@@ -12,7 +12,7 @@ import ramify
 from ramify import backup, choice, compose, evaluators, proofs, scoring, selection, variation
 from ramify._compile import bind
 from ramify.tree import MOVER, NONE, Layout, Tree
-from tests import golden_choice, golden_gumbel, golden_principle
+from tests import golden_choice, golden_continuous, golden_gumbel, golden_principle
 
 Input = dict[str, Any]
 Answer = dict[str, Any]
@@ -611,4 +611,5 @@ FAMILIES: dict[str, Callable[[Input], Answer]] = {
     **golden_gumbel.FAMILIES,
     **golden_choice.FAMILIES,
     **golden_principle.FAMILIES,
+    **golden_continuous.FAMILIES,
 }

@@ -27,6 +27,8 @@ def record_episodes() -> None:
     GOLDEN.mkdir(exist_ok=True)
     for name in ramify.games.__all__:
         game = getattr(ramify.games, name)()
+        if game.is_continuous:  # digits of floats differ from machine to machine
+            continue
         (GOLDEN / f"episode_{name}.txt").write_text(episode_text(game))
 
 

@@ -579,7 +579,7 @@ def test_a_line_to_the_end_is_not_completed():
 
 def test_what_cannot_complete_a_line_is_refused():
     result = result_of(grown(heap_game(), {(2,): (5, 0.0)}))
-    with pytest.raises(TypeError, match=r'"playout", an evaluator, or a function.*got 3'):
+    with pytest.raises(TypeError, match=r'"best_reply", an evaluator, or a function.*got 3'):
         result.principal_variation(3)
     with pytest.raises(ramify.BrokenGame, match="an evaluator takes state, values"):
         result.principal_variation(lambda state, action: 0)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import ramify
+from ramify import selection
 from ramify.game import make_rng
 from ramify.games import connect_four
 from ramify.games.connect_four import ENDING
@@ -81,6 +82,50 @@ def test_an_ending_is_played_perfectly():
         assert reward.sum() == 0
         seen.add(value)
     assert len(seen) > 1
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"transpositions": True},
+        {"threads": 2, "parallel": "tree"},
+        {"threads": 2, "parallel": "root"},
+        {"selection": selection.rave(selection.ucb1(0.5))},
+    ],
+)
+def test_the_solver_takes_what_the_game_knows_as_proven(options):
+    rng = random.Random(3)
+    for plies in (0, 1, 2, 3, 5):
+        state = random_state(SMALL, plies, rng)
+        result = ramify.search(SMALL, state, num_simulations=50, solver=True, **options)
+        assert result.status == "solved"
+        assert result.simulations <= 2 * len(SMALL.legal(state))  # each action once, by each thread
+        assert result.solved[SMALL.to_play(state)] == exact(state)
+        after, reward = SMALL.step(state, result.action)
+        player = SMALL.to_play(state)
+        left = reward[player] if SMALL.is_over(after) else -exact(after)
+        assert left == exact(state)
+
+
+def test_without_the_solver_nothing_is_proven():
+    result = ramify.search(SMALL, SMALL.start(), num_simulations=50)
+    assert result.status == "simulations"
+    assert result.solved is None
+
+
+def test_the_doctor_finds_a_game_that_claims_too_much():
+    def boast(state, values):
+        values[state.to_play], values[1 - state.to_play] = 1.0, -1.0
+        return state.ply > 6
+
+    honest = ramify.games.tic_tac_toe()
+    lying = ramify.Game(
+        honest.dtype, honest.rules.legal, honest.rules.step, num_players=2, num_actions=9,
+        exact=boast, payoff_range=(-1, 1), zero_sum=True, name="boast",
+    )  # fmt: skip
+    report = ramify.check(lying, episodes=50)
+    assert "exact-holds" in {finding.rule for finding in report.findings}
 
 
 @pytest.mark.peer

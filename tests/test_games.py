@@ -42,13 +42,19 @@ PEERS = {
 }  # fmt: skip
 
 
+# Those whose actions are vectors are looked at in test_continuous.py.
+DISCRETE = [
+    name for name in ramify.games.__all__ if not getattr(ramify.games, name)().is_continuous
+]
+
+
 @functools.cache
 def compiled(factory: Any, **parameters: Any) -> CompiledGame:
     return CompiledGame(factory(**parameters))
 
 
 # The scope makes pytest finish one game before the next, so that few workers compile the same one.
-@pytest.fixture(scope="module", params=ramify.games.__all__)
+@pytest.fixture(scope="module", params=DISCRETE)
 def factory(request: pytest.FixtureRequest) -> Any:
     return getattr(ramify.games, request.param)
 

@@ -13,6 +13,7 @@ PACKAGE = Path(__file__).parent.parent / "ramify"
 # A module may import those named in its row (and the outside world's named below), nothing else.
 LOWEST = {"errors", "game", "_compile"}
 KERNELS = LOWEST | {"tree", "gumbel", "selection", "proofs", "evaluators", "scoring", "backup"}
+VECTORS = {"backward", "continuous", "refine"}
 LAYERS = {
     "errors": set(),
     "game": {"errors"},
@@ -27,17 +28,23 @@ LAYERS = {
     "evaluators": LOWEST | {"tree"},
     "scoring": LOWEST | {"tree", "selection", "proofs", "evaluators"},
     "backup": LOWEST | {"tree", "proofs", "evaluators"},
-    "simulation": KERNELS,
-    "compose": KERNELS | {"_machine", "simulation"},
+    "backward": LOWEST | {"evaluators"},
+    "refine": LOWEST | {"backward", "evaluators"},
+    "continuous": LOWEST | {"backward", "evaluators", "refine", "scoring", "tree"},
+    "simulation": KERNELS | {"refine"},
+    "compose": KERNELS | VECTORS | {"_machine", "simulation"},
     "choice": {"game", "result"},  # the result for annotations alone
-    "variation": LOWEST | {"tree", "choice", "evaluators"},
+    "variation": LOWEST | {"tree", "choice", "evaluators", "backward", "solver"},
     "history": {"tree"},
     # The page inside `save` and `_repr_html_` alone.
     "result": LOWEST | {"tree", "choice", "gumbel", "history", "page", "variation"},
     "stopping": {"choice", "result"},
+    "budgets": {"errors", "game", "backup", "continuous", "mcts", "refine", "regret", "selection"},
+    "regret": {"errors", "game", "backward", "solver", "variation"},
     "mcts": KERNELS
+    | VECTORS
     | {"_machine", "choice", "compose", "history", "result", "stopping", "treefile"},
-    "comparison": {"errors", "choice", "result", "tree", "treefile"},
+    "comparison": {"errors", "choice", "result", "tree", "treefile", "variation"},
     "studypage": {"chart", "columns", "game", "principle"},  # the principle for annotations alone
     "principle": KERNELS | {"mcts", "result", "studypage"},
     "solver": {"errors", "game", "_compile", "backup", "evaluators"},
@@ -54,7 +61,8 @@ LAYERS = {
     "games": {"game", "bits"},
     "arena": {"arena", "errors", "evaluators", "game", "mcts", "specs", "treefile"}
     | {"chart", "columns", "result", "solver"},
-    "cli": {"arena", "columns", "comparison", "errors", "game", "games", "principle", "specs"},
+    "cli": {"arena", "budgets", "columns", "comparison", "errors", "game", "games", "principle"}
+    | {"specs"},
     "__main__": {"cli"},
 }
 PACKAGES = {"cli"}  # whose modules may import each other; games may not
@@ -68,7 +76,8 @@ OUTSIDE = {
     "__main__": set(),
 }
 KERNEL_MODULES = {
-    "tree", "gumbel", "selection", "proofs", "evaluators", "scoring", "backup", "simulation",
+    "backward", "refine", "tree", "gumbel", "selection", "proofs", "evaluators", "scoring",
+    "backup", "simulation",
 }  # fmt: skip
 NOT_IN_KERNELS = {"os", "logging", "random", "numba"}
 

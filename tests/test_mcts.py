@@ -486,3 +486,12 @@ def test_an_impossible_outcome_never_becomes_an_edge():
     game = dice_game(probabilities=(0.0, 1.0))
     result = ramify.search(game, game.play([1]), num_simulations=20)
     assert result.edges["action"].tolist() == [1]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_search_out_of_time_still_chooses(threads):
+    game = ramify.games.connect_four()
+    result = ramify.search(game, game.start(), seconds=1e-9, threads=threads, parallel="root")
+    assert result.status == "seconds"
+    assert result.simulations >= 1
+    assert result.action in game.legal(game.start())

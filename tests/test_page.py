@@ -749,3 +749,11 @@ def test_evaluators_complete_variations_too():
     result = search(evaluator=rising, num_simulations=64)
     _, data = read(result, complete=evaluators.compiled(rising))
     assert "rising" in data["lines"][str(result.action)]["note"]
+
+
+def test_a_game_of_vectors_is_told_as_text():
+    game = games.loss_game(1)
+    result = ramify.search(game, game.start(), num_simulations=100)
+    assert result._repr_html_().startswith("<pre>")
+    with pytest.raises(ValueError, match=r"are vectors.*ends in \.json"):
+        result.save("search.html")

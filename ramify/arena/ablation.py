@@ -446,7 +446,7 @@ class Ablation:
             if unsure:
                 lines.append(f"{where}within noise of {first.setting}: {'; '.join(unsure)}")
         forfeits = sum(row.forfeits for row in self.table)
-        return [*lines, f"{forfeits} games were forfeited"] if forfeits else lines
+        return [*lines, f"games that were forfeited: {forfeits}"] if forfeits else lines
 
     def _numeric_axis(self) -> str | None:
         """The first option whose values are several numbers."""

@@ -111,6 +111,11 @@ def advise(
         options: common to all searches, as in `ramify.search`.
     """
     chosen = specs.read_game(game) if isinstance(game, str) else game
+    if chosen.is_continuous:
+        raise RamifyError(
+            f"the actions of {chosen.name} are vectors, and advice is on games whose actions are "
+            "numbers; `ramify continuous` compares ways to solve such a game"
+        )
     for name in options:
         if name in _NOT_OPTIONS:
             raise TypeError(f"advise finds {name} itself; leave it away")

@@ -19,7 +19,7 @@ import numpy as np
 
 from ramify import specs
 from ramify.errors import RamifyError
-from ramify.game import Game, StateView, takes_data
+from ramify.game import Game, StateView
 from ramify.mcts import Searcher, search
 
 
@@ -80,7 +80,7 @@ class GreedyAgent:
         heuristic = self.game.rules.heuristic
         if heuristic is not None and not self.game.is_over(after):
             values = np.zeros(self.game.num_players)
-            more = (self.game.data,) if takes_data(heuristic, "heuristic") else ()
+            more = (self.game.data,) if self.game.takes_data("heuristic") else ()
             heuristic(StateView(after), values, *more)
             worth += self.game.discount * float(values[self.player])
         return worth
@@ -276,10 +276,6 @@ def _read_value(option: str, node: ast.expr) -> Any:
     is_none = isinstance(node, ast.Constant) and node.value is None
     if option in specs.RULES and not is_none:
         return specs.read_rule(text, option, specs.rule_functions(option), specs.RULES[option][2])
-    if option == "evaluator" and not is_none:
-        from ramify import evaluators
-
-        return specs.read_rule(text, option, specs.makers(evaluators, "Evaluator"))
     if isinstance(node, ast.Name) and node.id != "inf":
         return node.id
     _, values = specs.read_arguments(f"{option}={ast.unparse(node)}")

@@ -44,6 +44,11 @@ class Squad:
     def __init__(self, game: Game | str, sources: dict[str, AgentSource]) -> None:
         self.game_source = game  # another process makes it from text where there is one
         self.game = specs.read_game(game) if isinstance(game, str) else game
+        if self.game.is_continuous:
+            raise RamifyError(
+                f"the actions of {self.game.name} are vectors, and agents play games whose "
+                "actions are numbers; `ramify continuous` compares ways to solve such a game"
+            )
         _check_own(sources)
         self.names = list(sources)
         self.sources = list(sources.values())

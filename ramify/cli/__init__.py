@@ -18,10 +18,22 @@ from cyclopts import CycloptsError
 from ramify import specs
 
 # The modules add their commands.
-from ramify.cli import app, evidence, playing, principle, rules, searching, studies
+from ramify.cli import (
+    app,
+    continuous,
+    evidence,
+    playing,
+    principle,
+    rules,
+    searching,
+    studies,
+)
 from ramify.errors import RamifyError
 
-__all__ = ["app", "evidence", "main", "playing", "principle", "rules", "searching", "studies"]
+__all__ = [
+    "app", "continuous", "evidence", "main", "playing", "principle", "rules", "searching",
+    "studies",
+]  # fmt: skip
 
 
 def main(tokens: Sequence[str] | None = None) -> int:

@@ -68,6 +68,8 @@ class Method:
     """noise on the priors of the root, as "dirichlet()"."""
     backup: str | None = None
     """how results enter the statistics, as "maximum(min_visits=2)"."""
+    evaluator: str | None = None
+    """what a leaf is worth, as "playout(num_playouts=4)" or "playout(priors=True)"."""
     widening: str | None = None
     """how many actions a node tries, as "widening(k=2)"."""
     chance: str | None = None

@@ -51,7 +51,8 @@ def _facts(factory: Callable[..., Game]) -> list[str]:
         return ["-", "-", "-"]
     made = factory()
     chance = "yes" if made.max_outcomes else "no"
-    return [str(made.num_players), f"{made.num_actions:,}", chance]
+    actions = f"R^{made.dim}" if made.is_continuous else f"{made.num_actions:,}"
+    return [str(made.num_players), actions, chance]
 
 
 @app.command

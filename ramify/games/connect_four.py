@@ -17,7 +17,8 @@ def connect_four(rows: int = 6, cols: int = 7, playouts: str = "uniform") -> Gam
     Args:
         playouts: "uniform", any legal action is as likely as any other; "wise", both sides win
             where they can, else block, and else do not play below a cell where the other side would
-            win, and the last `ENDING` cells are played perfectly.
+            win, and the last `ENDING` cells are played perfectly. `solver=True` then takes states
+            with so few cells as proven.
     """
     if playouts not in ("uniform", "wise"):
         raise ValueError(f'playouts must be "uniform" or "wise"; got {playouts!r}')
@@ -117,6 +118,13 @@ def connect_four(rows: int = 6, cols: int = 7, playouts: str = "uniform") -> Gam
             reward[1 - player] -= result
             state.to_play = OVER
 
+    def exact(state, values):
+        if popcount(full & ~state.taken) > ENDING:
+            return False
+        values[state.to_play] = best_result(state)
+        values[1 - state.to_play] = -values[state.to_play]
+        return True
+
     def best_result(state):
         """What who is to play gets if both sides play perfectly: 1, 0 or -1.
 
@@ -208,6 +216,7 @@ def connect_four(rows: int = 6, cols: int = 7, playouts: str = "uniform") -> Gam
         name=f"connect_four({told})" if told else "connect_four",
         random_action=random_action if is_wise else None,
         playout=playout if is_wise else None,
+        exact=exact if is_wise else None,
         observe=observe,
         observation_shape=(2, rows, cols),
         payoff_range=(-1, 1),

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import ramify
-from ramify import RamifyError, games
+from ramify import RamifyError, arena, games
 from ramify.arena import (
     RandomAgent,
     SearchAgent,
@@ -616,3 +616,10 @@ def test_a_script_without_a_guard_is_told_what_to_do(tmp_path):
     )  # fmt: skip
     assert "a worker process ended before it played (exit code 1)" in done.stderr
     assert 'call match below `if __name__ == "__main__":`' in done.stderr
+
+
+def test_games_of_vectors_are_refused():
+    with pytest.raises(RamifyError, match=r"loss_game are vectors.*ramify continuous"):
+        arena.match("loss_game", ["random", "greedy", "random"], num_games=1)
+    with pytest.raises(RamifyError, match=r"loss_game are vectors.*ramify continuous"):
+        ramify.advise(games.loss_game())

@@ -1,0 +1,56 @@
+"""Simulations per second where actions are vectors, and who finds the equilibrium. Prints JSON.
+
+    python benchmarks/continuous.py [speed] [equilibrium] [--seeds 20] [--dim 1]
+
+`speed`: progressive widening with UCB1 and random proposals in loss_game(dim=1), one thread, the
+best of five runs. `equilibrium`: how many seeds end with a stage regret below 0.01 for every player
+within 100,000 simulations, every payoff counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+import ramify
+from ramify import budgets, games
+
+
+def speed() -> dict[str, float]:
+    """Simulations per second by number of simulations."""
+    game = games.loss_game()
+    found = {}
+    for number in (10_000, 100_000, 1_000_000):
+        runs = [
+            ramify.search(game, game.start(), num_simulations=number, seed=seed)
+            for seed in range(5)
+        ]
+        found[f"{number}"] = round(max(run.simulations / run.seconds for run in runs))
+    return found
+
+
+def equilibrium(dim: int, seeds: int) -> dict[str, object]:
+    """Seeds below each regret, and the worst one of each player."""
+    game = games.loss_game(dim)
+    runs = [budgets.run(game, "foresight-search", 100_000, seed) for seed in range(seeds)]
+    summary = budgets.summaries(runs)[0]
+    return {
+        "seeds": seeds,
+        "below": dict(zip(map(str, budgets.GOALS), summary.reached, strict=True)),
+        "median": summary.median,
+        "most_evaluations": max(run.evaluations for run in runs),
+    }
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("parts", nargs="*", default=["speed", "equilibrium"])
+    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--dim", type=int, default=1)
+    given = parser.parse_args()
+    told: dict[str, object] = {"ramify": ramify.__version__}
+    if "speed" in given.parts:
+        told["simulations_per_second"] = speed()
+    if "equilibrium" in given.parts:
+        told["equilibrium"] = equilibrium(given.dim, given.seeds)
+    print(json.dumps(told, indent=1))

@@ -1,0 +1,300 @@
+"""Which solver of a continuous game reaches which regret at which budget.
+
+Every payoff and every gradient that a solver computes counts as one simulation.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ramify import backup, continuous, refine, regret, selection
+from ramify.errors import RamifyError
+from ramify.game import Game
+from ramify.mcts import search
+
+GOALS = (1.0, 0.1, 0.01)  # of the largest stage regret
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one solver found with one budget and one seed."""
+
+    solver: str
+    budget: int
+    seed: int
+    evaluations: int
+    # The largest stage regret of each player; None without a complete path within the budget.
+    regret: tuple[float, ...] | None
+    payoff: tuple[float, ...] | None
+    path: tuple[tuple[float, ...], ...]
+
+    @property
+    def worst(self) -> float:
+        """The largest stage regret; infinite without a complete path."""
+        return math.inf if self.regret is None else max(self.regret)
+
+
+Solver = Callable[[Game, int, int], tuple[list[np.ndarray], int]]
+
+
+def _of_search(
+    game: Game, budget: int, seed: int, by: str = "visits", **options: Any
+) -> tuple[list[np.ndarray], int]:
+    result = search(game, game.start(), num_simulations=max(1, budget), seed=seed, **options)
+    return result.principal_variation(by=by).actions, result.evaluations
+
+
+def _refined(
+    game: Game, budget: int, seed: int, kind: refine.Refinement, **options: Any
+) -> tuple[list[np.ndarray], int]:
+    """A search whose simulations and improvements together stay within the budget."""
+    kind = refine.fitted(kind, game)
+    stages = refine.stages_of(game)
+    cost = 2 + kind.num_choices ** min(stages, int(kind.parameters[refine.LEVELS]))
+    if kind.num_choices == 1:
+        cost = 2 + 2 * stages * game.dim
+    num_simulations = int(budget / (1 + cost * kind.frequency))
+    return _of_search(game, num_simulations, seed, refine=kind, **options)
+
+
+def plain_search(game: Game, budget: int, seed: int) -> tuple[list[np.ndarray], int]:
+    """Progressive widening with UCB1 and random proposals."""
+    return _of_search(game, budget, seed, selection=selection.ucb1(1.0))
+
+
+def gradient_search(game: Game, budget: int, seed: int) -> tuple[list[np.ndarray], int]:
+    """The same, and paths that are moved along own gradients."""
+    kind = refine.gradient(0.1, clip=1.0, frequency=0.05)
+    return _refined(game, budget, seed, kind, selection=selection.ucb1(1.0))
+
+
+def local_search(game: Game, budget: int, seed: int) -> tuple[list[np.ndarray], int]:
+    """The same, and local max^n around paths."""
+    kind = refine.local_minimax(0.05, frequency=0.02)
+    return _refined(game, budget, seed, kind, selection=selection.ucb1(1.0))
+
+
+def foresight_search(game: Game, budget: int, seed: int) -> tuple[list[np.ndarray], int]:
+    """Local max^n with peaks around the best line; proposals at peaks; a node is worth its best."""
+    return _refined(
+        game, budget, seed, refine.best_replies(), proposal=continuous.quadratic(),
+        selection=selection.ucb1(0.005), widening=selection.widening(4, 0.3),
+        backup=backup.maximum(), by="value",
+    )  # fmt: skip
+
+
+def ascent(game: Game, budget: int, seed: int) -> tuple[list[np.ndarray], int]:
+    """Own-gradient ascent, without a tree."""
+    cost = 2 + 2 * refine.stages_of(game) * game.dim
+    found = continuous.own_gradient_ascent(
+        game, rate=0.02, num_steps=max(1, budget // cost), seed=seed
+    )
+    return found.actions, found.evaluations
+
+
+def local_maxn(game: Game, budget: int, seed: int) -> tuple[list[np.ndarray], int]:
+    """Local max^n by steps both ways, without a tree."""
+    return _local(game, budget, seed, peaks=False)
+
+
+def local_replies(game: Game, budget: int, seed: int) -> tuple[list[np.ndarray], int]:
+    """Local max^n with peaks of parabolas, without a tree."""
+    return _local(game, budget, seed, peaks=True)
+
+
+def _local(game: Game, budget: int, seed: int, peaks: bool) -> tuple[list[np.ndarray], int]:
+    cost = (4 if peaks else 3) ** refine.stages_of(game) + 1
+    num_steps = max(1, budget // cost)
+    decay = 1e-3 ** (1.0 / num_steps)  # from the first step to a thousandth of it
+    found = continuous.local_maxn(
+        game, step=0.1, decay=decay, peaks=peaks, num_steps=num_steps, seed=seed
+    )
+    return found.actions, found.evaluations
+
+
+def backward(game: Game, budget: int, seed: int) -> tuple[list[np.ndarray], int]:
+    """Backward induction with global optimisation; it takes what it takes, whatever the budget."""
+    found = continuous.solve_backward(game)
+    return found.actions, found.evaluations
+
+
+SOLVERS: dict[str, Solver] = {
+    "search": plain_search,
+    "gradient-search": gradient_search,
+    "local-search": local_search,
+    "foresight-search": foresight_search,
+    "ascent": ascent,
+    "local-maxn": local_maxn,
+    "local-replies": local_replies,
+    "backward": backward,
+}
+
+
+def run(game: Game, solver: str, budget: int, seed: int) -> Run:
+    """What a solver finds with a budget, and the regret of that; none where it took more."""
+    path, evaluations = SOLVERS[solver](game, budget, seed)
+    episode = game.replay(path)
+    measured, payoff = None, None
+    if episode.complete and evaluations <= budget:
+        found = regret.measure(game, path)
+        measured, payoff = tuple(found.by_player.tolist()), tuple(found.payoff.tolist())
+    plain = tuple(tuple(np.asarray(action).tolist()) for action in path)
+    return Run(solver, budget, seed, evaluations, measured, payoff, plain)
+
+
+def chosen_solvers(names: str) -> list[str]:
+    """Solvers from text: "all", or names with commas between them."""
+    wanted = list(SOLVERS) if names == "all" else [name.strip() for name in names.split(",")]
+    unknown = [name for name in wanted if name not in SOLVERS]
+    if unknown:
+        raise RamifyError(
+            f"no solver is called {', '.join(unknown)}; there are {', '.join(SOLVERS)}, and all"
+        )
+    return wanted
+
+
+def study(
+    game: Game,
+    solvers: Sequence[str],
+    budgets: Sequence[int],
+    seeds: Iterable[int],
+    *,
+    file: Path | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> list[Run]:
+    """One run of every solver, budget and seed; those that a file holds are not done again.
+
+    Args:
+        file: one line of JSON per run, added as it ends, so that a study goes on where it stopped.
+        progress: called with how many runs are done, and how many there will be.
+    """
+    wanted = [(s, b, seed) for s in solvers for b in budgets for seed in seeds]
+    known = {(r.solver, r.budget, r.seed): r for r in (_read(file) if file is not None else [])}
+    for number, each in enumerate(wanted):
+        if each not in known:
+            known[each] = run(game, *each)
+            if file is not None:
+                with open(file, "a") as lines:
+                    lines.write(json.dumps(asdict(known[each])) + "\n")
+        if progress is not None:
+            progress(number + 1, len(wanted))
+    return [known[each] for each in wanted]
+
+
+def _read(file: Path) -> list[Run]:
+    """The runs of a file; a last line that was cut off is left out."""
+    runs = []
+    for line in file.read_text().splitlines() if file.exists() else []:
+        try:
+            given = json.loads(line)
+            given["path"] = tuple(tuple(action) for action in given["path"])
+            for name in ("regret", "payoff"):
+                given[name] = None if given[name] is None else tuple(given[name])
+            runs.append(Run(**given))
+        except (ValueError, KeyError, TypeError):
+            continue
+    return runs
+
+
+@dataclass(frozen=True)
+class Summary:
+    """All seeds of one solver at one budget."""
+
+    solver: str
+    budget: int
+    seeds: int
+    median: float
+    low: float  # quartiles
+    high: float
+    reached: tuple[int, ...]  # seeds below each of GOALS
+
+
+def summaries(runs: Sequence[Run]) -> list[Summary]:
+    """Median and quartiles of the largest stage regret, by solver and budget."""
+    groups: dict[tuple[str, int], list[float]] = {}
+    for each in runs:
+        groups.setdefault((each.solver, each.budget), []).append(each.worst)
+    found = []
+    for (solver, budget), worst in groups.items():
+        low, median, high = np.quantile(worst, (0.25, 0.5, 0.75), method="lower").tolist()
+        reached = tuple(sum(w < goal for w in worst) for goal in GOALS)
+        found.append(Summary(solver, budget, len(worst), median, low, high, reached))
+    return found
+
+
+def first_budgets(found: Sequence[Summary], share: float = 0.95) -> dict[str, list[int | None]]:
+    """The smallest budget at which a solver is below each of GOALS on such a share of the seeds."""
+    table: dict[str, list[int | None]] = {}
+    for name in dict.fromkeys(each.solver for each in found):
+        mine = sorted((s for s in found if s.solver == name), key=lambda s: s.budget)
+        table[name] = [
+            next((s.budget for s in mine if s.reached[i] >= share * s.seeds), None)
+            for i in range(len(GOALS))
+        ]
+    return table
+
+
+# --- a picture -----------------------------------------------------------------------------------
+
+_COLOURS = ("#1b6ca8", "#d1495b", "#3b8132", "#8e5ea2", "#e08e0b", "#00798c", "#6b705c", "#222222")
+_WIDTH, _HEIGHT, _LEFT, _BOTTOM = 720, 440, 70, 50
+
+
+def draw(found: Sequence[Summary], title: str) -> str:
+    """The median regret against the budget, with quartiles, as SVG; both axes logarithmic."""
+    finite = [s for s in found if math.isfinite(s.median)]
+    if not finite:
+        return f'<svg xmlns="http://www.w3.org/2000/svg"><text y="20">{title}: no path</text></svg>'
+    floor = 1e-8
+    budgets = [math.log10(s.budget) for s in finite]
+    values = [math.log10(max(floor, v)) for s in finite for v in (s.low, s.high) if v < math.inf]
+    x0, x1 = min(budgets), max(max(budgets), min(budgets) + 0.1)
+    y0, y1 = math.floor(min(values)), max(math.ceil(max(values)), math.floor(min(values)) + 1)
+
+    def place(budget: float, value: float) -> tuple[float, float]:
+        x = _LEFT + (math.log10(budget) - x0) / (x1 - x0) * (_WIDTH - _LEFT - 150)
+        height = math.log10(min(10.0**y1, max(floor, value)))
+        return x, _HEIGHT - _BOTTOM - (height - y0) / (y1 - y0) * (_HEIGHT - _BOTTOM - 40)
+
+    parts = [f'<text x="{_LEFT}" y="20" font-weight="bold">{title}</text>']
+    for power in range(y0, y1 + 1):
+        _, y = place(10.0**x0, 10.0**power)
+        parts.append(f'<line x1="{_LEFT}" x2="{_WIDTH - 150}" y1="{y:.1f}" y2="{y:.1f}" '
+                     'stroke="#ddd"/>')  # fmt: skip
+        parts.append(f'<text x="{_LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">1e{power}</text>')
+    for budget in sorted({s.budget for s in finite}):
+        x, _ = place(budget, 1.0)
+        parts.append(f'<text x="{x:.1f}" y="{_HEIGHT - _BOTTOM + 18}" text-anchor="middle" '
+                     f'font-size="10">{budget:,}</text>')  # fmt: skip
+    for number, name in enumerate(dict.fromkeys(s.solver for s in finite)):
+        colour = _COLOURS[number % len(_COLOURS)]
+        mine = sorted((s for s in finite if s.solver == name), key=lambda s: s.budget)
+        parts += _curve(mine, place, colour)
+        y = 50 + 18 * number
+        parts.append(f'<text x="{_WIDTH - 140}" y="{y}" fill="{colour}">{name}</text>')
+    parts.append(f'<text x="{_LEFT}" y="{_HEIGHT - 8}">simulations; payoffs and gradients '
+                 "counted; bars: quartiles</text>")  # fmt: skip
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" '
+        f'font-family="sans-serif" font-size="12">{"".join(parts)}</svg>\n'
+    )
+
+
+def _curve(
+    mine: Sequence[Summary], place: Callable[[float, float], tuple[float, float]], colour: str
+) -> list[str]:
+    points = [place(s.budget, s.median) for s in mine]
+    line = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+    parts = [f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="2"/>']
+    for s in mine:
+        (x, low), (_, high) = place(s.budget, s.low), place(s.budget, s.high)
+        parts.append(f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{low:.1f}" y2="{high:.1f}" '
+                     f'stroke="{colour}" opacity="0.5"/>')  # fmt: skip
+    return parts
