@@ -290,6 +290,11 @@ def test_whatever_fits_gives_a_sensible_result_in_plain_python(
 # --- combinations that make no sense -------------------------------------------------------------
 
 SENSELESS = {
+    "priors of a game without any": (
+        "tic-tac-toe",
+        {"evaluator": evaluators.playout(priors=True)},
+        "evaluators.playout(priors=True) asks the game for priors, and tic_tac_toe has none",
+    ),
     "gumbel below the root": (
         "tic-tac-toe",
         {"selection": selection.gumbel(), "evaluator": leaning},
