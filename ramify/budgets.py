@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from ramify import backup, continuous, refine, regret, selection
+from ramify import backup, continuous, refine, regret, selection, treefile
+from ramify.chart import Series, line_chart
 from ramify.errors import RamifyError
 from ramify.game import Game
 from ramify.mcts import search
@@ -176,7 +177,8 @@ def study(
         progress: called with how many runs are done, and how many there will be.
     """
     wanted = [(s, b, seed) for s in solvers for b in budgets for seed in seeds]
-    known = {(r.solver, r.budget, r.seed): r for r in (_read(file) if file is not None else [])}
+    earlier = [] if file is None else _begin(file, game)
+    known = {(r.solver, r.budget, r.seed): r for r in earlier}
     for number, each in enumerate(wanted):
         if each not in known:
             known[each] = run(game, *each)
@@ -188,19 +190,40 @@ def study(
     return [known[each] for each in wanted]
 
 
-def _read(file: Path) -> list[Run]:
-    """The runs of a file; a last line that was cut off is left out."""
+def _begin(file: Path, game: Game) -> list[Run]:
+    """The runs that a file holds; it is made where there is none, and a torn end is cut off."""
+    lines = file.read_text().splitlines() if file.exists() else []
     runs = []
-    for line in file.read_text().splitlines() if file.exists() else []:
+    if lines:
         try:
-            given = json.loads(line)
-            given["path"] = tuple(tuple(action) for action in given["path"])
-            for name in ("regret", "payoff"):
-                given[name] = None if given[name] is None else tuple(given[name])
-            runs.append(Run(**given))
+            told = json.loads(lines[0])["game"]
         except (ValueError, KeyError, TypeError):
-            continue
+            raise RamifyError(
+                f"{file} was not written by a study of solvers; give another folder"
+            ) from None
+        differences = treefile.game_differences(told, game, "in the file", "here")
+        if differences:
+            raise RamifyError(
+                f"{file} holds runs of another game ({differences[0]}); give another folder"
+            )
+        runs = [run for run in map(_run_from, lines[1:]) if run is not None]
+    with treefile.replacing(file) as fresh:
+        header = {"game": treefile.describe_game(game)}
+        for each in (header, *map(asdict, runs)):
+            fresh.write((json.dumps(each) + "\n").encode())
     return runs
+
+
+def _run_from(line: str) -> Run | None:
+    """A run as it was written; None for a line that was not written to its end."""
+    try:
+        given = json.loads(line)
+        given["path"] = tuple(tuple(action) for action in given["path"])
+        for name in ("regret", "payoff"):
+            given[name] = None if given[name] is None else tuple(given[name])
+        return Run(**given)
+    except (ValueError, KeyError, TypeError):
+        return None
 
 
 @dataclass(frozen=True)
@@ -243,58 +266,18 @@ def first_budgets(found: Sequence[Summary], share: float = 0.95) -> dict[str, li
 
 # --- a picture -----------------------------------------------------------------------------------
 
-_COLOURS = ("#1b6ca8", "#d1495b", "#3b8132", "#8e5ea2", "#e08e0b", "#00798c", "#6b705c", "#222222")
-_WIDTH, _HEIGHT, _LEFT, _BOTTOM = 720, 440, 70, 50
+FLOOR = 1e-12  # regrets below it are rounding
 
 
 def draw(found: Sequence[Summary], title: str) -> str:
     """The median regret against the budget, with quartiles, as SVG; both axes logarithmic."""
-    finite = [s for s in found if math.isfinite(s.median)]
-    if not finite:
-        return f'<svg xmlns="http://www.w3.org/2000/svg"><text y="20">{title}: no path</text></svg>'
-    floor = 1e-8
-    budgets = [math.log10(s.budget) for s in finite]
-    values = [math.log10(max(floor, v)) for s in finite for v in (s.low, s.high) if v < math.inf]
-    x0, x1 = min(budgets), max(max(budgets), min(budgets) + 0.1)
-    y0, y1 = math.floor(min(values)), max(math.ceil(max(values)), math.floor(min(values)) + 1)
-
-    def place(budget: float, value: float) -> tuple[float, float]:
-        x = _LEFT + (math.log10(budget) - x0) / (x1 - x0) * (_WIDTH - _LEFT - 150)
-        height = math.log10(min(10.0**y1, max(floor, value)))
-        return x, _HEIGHT - _BOTTOM - (height - y0) / (y1 - y0) * (_HEIGHT - _BOTTOM - 40)
-
-    parts = [f'<text x="{_LEFT}" y="20" font-weight="bold">{title}</text>']
-    for power in range(y0, y1 + 1):
-        _, y = place(10.0**x0, 10.0**power)
-        parts.append(f'<line x1="{_LEFT}" x2="{_WIDTH - 150}" y1="{y:.1f}" y2="{y:.1f}" '
-                     'stroke="#ddd"/>')  # fmt: skip
-        parts.append(f'<text x="{_LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">1e{power}</text>')
-    for budget in sorted({s.budget for s in finite}):
-        x, _ = place(budget, 1.0)
-        parts.append(f'<text x="{x:.1f}" y="{_HEIGHT - _BOTTOM + 18}" text-anchor="middle" '
-                     f'font-size="10">{budget:,}</text>')  # fmt: skip
-    for number, name in enumerate(dict.fromkeys(s.solver for s in finite)):
-        colour = _COLOURS[number % len(_COLOURS)]
-        mine = sorted((s for s in finite if s.solver == name), key=lambda s: s.budget)
-        parts += _curve(mine, place, colour)
-        y = 50 + 18 * number
-        parts.append(f'<text x="{_WIDTH - 140}" y="{y}" fill="{colour}">{name}</text>')
-    parts.append(f'<text x="{_LEFT}" y="{_HEIGHT - 8}">simulations; payoffs and gradients '
-                 "counted; bars: quartiles</text>")  # fmt: skip
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" '
-        f'font-family="sans-serif" font-size="12">{"".join(parts)}</svg>\n'
-    )
-
-
-def _curve(
-    mine: Sequence[Summary], place: Callable[[float, float], tuple[float, float]], colour: str
-) -> list[str]:
-    points = [place(s.budget, s.median) for s in mine]
-    line = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-    parts = [f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="2"/>']
-    for s in mine:
-        (x, low), (_, high) = place(s.budget, s.low), place(s.budget, s.high)
-        parts.append(f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{low:.1f}" y2="{high:.1f}" '
-                     f'stroke="{colour}" opacity="0.5"/>')  # fmt: skip
-    return parts
+    curves = []
+    for name in dict.fromkeys(each.solver for each in found):
+        mine = sorted((s for s in found if s.solver == name), key=lambda s: s.budget)
+        drawn = [[max(FLOOR, v) for v in (s.median, s.low, s.high)] for s in mine]
+        median, low, high = zip(*drawn, strict=True)
+        curves.append(Series(name, [s.budget for s in mine], median, low, high))
+    return line_chart(
+        curves, title=title, x_label="simulations, payoffs and gradients counted",
+        y_label="largest stage regret: median and quartiles", log_x=True, log_y=True,
+    )  # fmt: skip

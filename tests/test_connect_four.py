@@ -43,15 +43,20 @@ def test_a_wise_playout_does_not_play_below_a_cell_where_the_other_side_wins():
     assert drawn("22337474") == {2, 3, 4, 6, 7}  # O has three in the second row, from 2 to 4
 
 
+_EXACT: dict[bytes, float] = {}
+
+
 def exact(state, game=SMALL):
-    """What who is to play gets, by plain recursion."""
-    best = -1.0
-    for action in game.legal(state):
-        after, reward = game.step(state, action)
-        player = game.to_play(state)
-        value = reward[player] if game.is_over(after) else -exact(after, game)
-        best = max(best, value)
-    return best
+    """What who is to play gets, by plain recursion; states met again are remembered."""
+    key = state.tobytes()
+    if key not in _EXACT:
+        best = -1.0
+        for action in game.legal(state):
+            after, reward = game.step(state, action)
+            player = game.to_play(state)
+            best = max(best, reward[player] if game.is_over(after) else -exact(after, game))
+        _EXACT[key] = best
+    return _EXACT[key]
 
 
 def random_state(game, plies, rng):
@@ -117,7 +122,7 @@ def test_without_the_solver_nothing_is_proven():
 def test_the_doctor_finds_a_game_that_claims_too_much():
     def boast(state, values):
         values[state.to_play], values[1 - state.to_play] = 1.0, -1.0
-        return state.ply > 6
+        return state.taken > 256  # the last cell is taken
 
     honest = ramify.games.tic_tac_toe()
     lying = ramify.Game(

@@ -488,7 +488,7 @@ def test_shapes_are_the_same_turned_mirrored_and_in_other_colours() -> None:
         ((".X.", "O.O", "..."), True),
         (("OX.", "X.O", "###"), True),  # at the edge
         (("...", "...", "..."), False),
-        (("XXX", "X.X", "XXX"), False),
+        (("OOO", "O.O", "OOO"), False),
         (("...", "X..", "..."), False),
     ],
 )

@@ -39,7 +39,8 @@ LAYERS = {
     # The page inside `save` and `_repr_html_` alone.
     "result": LOWEST | {"tree", "choice", "gumbel", "history", "page", "variation"},
     "stopping": {"choice", "result"},
-    "budgets": {"errors", "game", "backup", "continuous", "mcts", "refine", "regret", "selection"},
+    "budgets": {"errors", "game", "backup", "continuous", "mcts", "refine", "regret", "selection"}
+    | {"chart", "treefile"},
     "regret": {"errors", "game", "backward", "solver", "variation"},
     "mcts": KERNELS
     | VECTORS

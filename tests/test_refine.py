@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import ramify
-from ramify import backup, budgets, cli, continuous, games, refine, regret, selection
+from ramify import RamifyError, backup, budgets, cli, continuous, games, refine, regret, selection
 
 LOSS = games.loss_game()
 KINDS = [
@@ -163,7 +163,22 @@ def test_the_first_budget_is_the_one_that_nearly_all_seeds_need():
     ]
     found = budgets.summaries(runs)
     assert budgets.first_budgets(found) == {"x": [100, 1000, 1000]}
-    assert "polyline" in budgets.draw(found, "x")
+    assert budgets.draw(found, "x").count("<circle") == 3  # one for each budget
+
+
+def test_a_study_goes_on_after_a_torn_line_and_refuses_another_game(tmp_path):
+    file = tmp_path / "runs.jsonl"
+    whole = budgets.study(LOSS, ["ascent"], [50, 100], range(2), file=file)
+    complete = file.read_text()
+    file.write_text(complete[:-20])
+    assert budgets.study(LOSS, ["ascent"], [50, 100], range(2), file=file) == whole
+    assert file.read_text() == complete
+    with pytest.raises(RamifyError, match="holds runs of another game"):
+        budgets.study(games.loss_game(3), ["ascent"], [50], range(1), file=file)
+    file.write_text("something else\n")
+    with pytest.raises(RamifyError, match="was not written by a study"):
+        budgets.study(LOSS, ["ascent"], [50], range(1), file=file)
+    assert file.read_text() == "something else\n"
 
 
 def test_the_command_prints_a_table_and_writes_files(tmp_path, capsys):

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json as json_format
 import math
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ramify import specs
-from ramify.cli.app import Flag, app, print_table
+from ramify.cli.app import Flag, app, counting_bar, print_table, told
 from ramify.errors import RamifyError
 
 if TYPE_CHECKING:
@@ -53,25 +52,27 @@ def continuous(
         )
     if seeds < 1:
         raise RamifyError(f"--seeds must be at least 1; got {seeds}")
+    chosen, wanted = budgets.chosen_solvers(solvers), _numbers(simulations)
     if output is not None:
-        output.mkdir(parents=True, exist_ok=True)
-    runs = budgets.study(
-        made, budgets.chosen_solvers(solvers), _numbers(simulations),
-        range(first_seed, first_seed + seeds),
-        file=None if output is None else output / "runs.jsonl",
-        progress=_progress if sys.stderr.isatty() else None,
-    )  # fmt: skip
+        with told(output):
+            output.mkdir(parents=True, exist_ok=True)
+    with counting_bar(made.name) as show:
+        runs = budgets.study(
+            made, chosen, wanted, range(first_seed, first_seed + seeds),
+            file=None if output is None else output / "runs.jsonl",
+            progress=show and (lambda done, total: show(done, total, f"{done} of {total} runs")),
+        )  # fmt: skip
     found = budgets.summaries(runs)
     first = budgets.first_budgets(found)
-    told = {
+    report = {
         "game": game, "seeds": seeds, "goals": list(budgets.GOALS),
         "summaries": [_finite(asdict(each)) for each in found], "first_budgets": first,
     }  # fmt: skip
     if output is not None:
-        (output / "table.json").write_text(json_format.dumps(told, indent=1) + "\n")
+        (output / "table.json").write_text(json_format.dumps(report, indent=1) + "\n")
         (output / "regret.svg").write_text(budgets.draw(found, f"{game}: stage regret"))
     if json:
-        print(json_format.dumps(told))
+        print(json_format.dumps(report))
         return
     _print(found, first)
 
@@ -106,8 +107,3 @@ def _finite(row: dict[str, object]) -> dict[str, object]:
         name: None if isinstance(value, float) and not math.isfinite(value) else value
         for name, value in row.items()
     }
-
-
-def _progress(done: int, total: int) -> None:
-    end = "\n" if done == total else ""
-    print(f"\r{done} of {total} runs", end=end, file=sys.stderr, flush=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from ramify import RamifyError
@@ -61,8 +63,10 @@ def test_numbers_words_and_rules_mean_the_same_in_text_and_in_python():
 )
 def test_any_option_of_a_search_may_vary(vary):
     budget = {} if "simulations" in vary else {"simulations": 10}
-    for setting in read_grid(vary).settings:
-        make_agent(setting.agent(budget))
+    agents = [make_agent(setting.agent(budget)) for setting in read_grid(vary).settings]
+    told = [(agent.simulations, agent.reuse, agent.options) for agent in agents]
+    assert len(told) > 1
+    assert all(one != other for one, other in itertools.combinations(told, 2))
 
 
 def test_a_budget_in_the_grid_is_found():
