@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         continuous,
         evaluators,
         games,
+        learn,
         principle,
         refine,
         regret,
@@ -85,6 +86,7 @@ __all__ = [
     "continuous",
     "evaluators",
     "games",
+    "learn",
     "lowest_bit",
     "nth_bit",
     "popcount",
@@ -114,8 +116,8 @@ _LATER = {
     "popcount": "bits", "lowest_bit": "bits", "nth_bit": "bits", "advise": "arena.advice",
 }  # fmt: skip
 _MODULES = (
-    "arena", "backup", "choice", "continuous", "evaluators", "games", "principle", "refine",
-    "regret", "selection", "stopping",
+    "arena", "backup", "choice", "continuous", "evaluators", "games", "learn", "principle",
+    "refine", "regret", "selection", "stopping",
 )  # fmt: skip
 
 

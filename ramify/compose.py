@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ramify import _machine, continuous, evaluators, scoring, simulation
+from ramify import _machine, continuous, evaluators, exchange, scoring, simulation
 from ramify import backup as backups
 from ramify import selection as rules
 from ramify._compile import Kernel, compile_kernel
@@ -45,6 +45,7 @@ class Options:
     ties: str
     in_flight: str
     shares_tree: bool  # several threads search one tree
+    leaves: int  # how many leaves of a tree are valued at once
     debug: bool
 
     @property
@@ -60,6 +61,7 @@ class Options:
         together = amaf or priors or self.ties == "random" or self.transpositions or self.open_loop
         # Where threads share a tree, edges must stay where they are while a leaf is valued.
         together = together or self.shares_tree or game.is_continuous
+        together = together or self.evaluator.outside is not None
         proofs = ("bounds" if game.zero_sum else "vectors") if self.solver else ""
         return Layout(
             priors=priors,
@@ -69,7 +71,7 @@ class Options:
             amaf=amaf,
             proofs=proofs,
             shared=self.transpositions,
-            pending=self.shares_tree,
+            pending=self.shares_tree or self.leaves > 1,
             appends=self.open_loop or isinstance(self.chance, Widening) or game.is_continuous,
             dim=game.dim,
         )
@@ -102,6 +104,7 @@ def checked_options(
     ties: str = "first",
     in_flight: str = "virtual",
     shares_tree: bool = False,
+    leaves: int | None = None,
     debug: bool = False,
 ) -> Options:
     """The options with defaults filled in; an error where they make no sense together."""
@@ -142,12 +145,26 @@ def checked_options(
         ties=ties,
         in_flight=in_flight,
         shares_tree=shares_tree,
+        leaves=_num_leaves(leaves, evaluator),
         debug=debug,
     )
     _check_kinds(options)
     for reason in _conflicts(game, options):
         raise ValueError(reason)
     return options
+
+
+def _num_leaves(leaves: int | None, evaluator: Evaluator) -> int:
+    if leaves is None:
+        return 1 if evaluator.outside is None else evaluator.outside.leaves
+    if isinstance(leaves, bool) or not isinstance(leaves, (int, np.integer)) or leaves < 1:
+        raise ValueError(f"leaves must be a whole number of at least 1; got {leaves!r}")
+    if leaves > 1 and evaluator.outside is None:
+        raise ValueError(
+            f"leaves= is for evaluators that Python is asked for, and {evaluator.name} is compiled "
+            "in: leave it away, or use threads="
+        )
+    return int(leaves)
 
 
 def _default_rule(root_selection: Rule | None, evaluator: Evaluator) -> Rule:
@@ -208,6 +225,18 @@ def _conflicts(game: Game, options: Options) -> list[str]:
     known = game.payoff_range is not None
     cases = [
         *_vector_conflicts(game, options),
+        (
+            evaluator.outside is not None and options.shares_tree,
+            f"the evaluator {evaluator.name} is asked in Python; search with leaves= in place of "
+            "threads=, so that it gets batches",
+        ),
+        (
+            evaluator.outside is not None
+            and evaluator.outside.observes
+            and game.rules.observe is None,
+            f"the evaluator {evaluator.name} is shown observations, and {game.name} has none: give "
+            "Game observe= and observation_shape=",
+        ),
         (
             selection.at_root,
             f"selection={selection.name} is for the root alone: give it as root_selection=",
@@ -384,9 +413,14 @@ _known: weakref.WeakKeyDictionary[Game, dict[Any, tuple[Arrays, Kernel]]]
 _known = weakref.WeakKeyDictionary()
 
 
-def compose(game: Game, options: Options) -> Composition:
-    """The kernel for these options, from memory, from disk, or compiled now."""
+def compose(game: Game, options: Options, *, many: bool = False) -> Composition:
+    """The kernel for these options, from memory, from disk, or compiled now.
+
+    Args:
+        many: whether it is to search many trees; one whose leaves are valued in Python can.
+    """
     layout = options.layout(game)
+    many = many or options.evaluator.outside is not None
     widening = options.widening
     key = (
         options.selection.functions(), options.root_selection.functions(),
@@ -398,19 +432,22 @@ def compose(game: Game, options: Options) -> Composition:
         None if options.proposal is None else options.proposal.key,
         None if options.refine is None else options.refine.key,
         options.opponents, options.ties, options.in_flight, options.sees_range(game),
-        options.debug,
+        options.debug, many,
     )  # fmt: skip
     known = _known.setdefault(game, {})
     if key not in known:
         arrays = arrays_of(game, options, layout)
         example = Tree(game, game.start(), layout, num_root_edges=1, capacity=1)
         work = Workspace(game, options, arrays, example, np.zeros(1, np.uint64))
-        arguments = (example.head, example.edges, *work.arguments(example))
+        function: Callable[..., int] = simulation.simulate
+        arguments = work.arguments(example)
+        if many:
+            desk = desk_of(game, options, arrays, 1, 1)
+            function, arguments = exchange.exchange, desk.arguments(as_trees(example, work), work)
         label = f"{game.name}: {options.selection.name}, {options.evaluator.name}"
         kernel = compile_kernel(
-            simulation.simulate, bindings(game, options), arguments, label=label,
-            debug=options.debug,
-        )  # fmt: skip
+            function, bindings(game, options), arguments, label=label, debug=options.debug
+        )
         known[key] = arrays, kernel
     return Composition(game, options, layout, *known[key])
 
@@ -424,12 +461,32 @@ def arrays_of(game: Game, options: Options, layout: Layout) -> Arrays:
     )
 
 
+def desk_of(
+    game: Game, options: Options, arrays: Arrays, num_trees: int, longest: int
+) -> exchange.Desk:
+    """Where the simulations of so many trees wait; none is longer than `longest`."""
+    evaluator = options.evaluator
+    return exchange.Desk(
+        game, evaluator.outside, evaluator.gives_priors, arrays.path, num_trees, options.leaves,
+        longest,
+    )  # fmt: skip
+
+
+def as_trees(tree: Tree, work: Workspace) -> exchange.Trees:
+    """One tree as the first of many."""
+    return exchange.Trees(
+        tree.head[None], tree.edges[None], work.states[:1], tree.root_squares[None],
+        tree.table[None], work.work["noise"].reshape(1, -1), work.schedule[None], work.rng[None],
+    )  # fmt: skip
+
+
 def bindings(game: Game, options: Options) -> dict[str, Any]:
     """What the kernels of a search are bound to."""
     layout = options.layout(game)
     widens_outcomes = isinstance(options.chance, Widening)
     return (
-        evaluators.bindings(game, options.evaluator, notes_actions=layout.amaf)
+        {"OBSERVES": False}
+        | evaluators.bindings(game, options.evaluator, notes_actions=layout.amaf)
         | layout.bindings()
         | _machine.primitives()
         | _rule_bindings(game, options.selection, "")
@@ -466,6 +523,7 @@ def bindings(game: Game, options: Options) -> dict[str, Any]:
             or options.refine is not None,
             "RANDOM_TIES": options.ties == "random",
             "HAS_NOISE": options.root_noise is not None,
+            "HAS_ROOT_NOISE": options.root_noise is not None or options.is_gumbel,
             "IS_UNOBSERVED": options.in_flight == "unobserved",
             "HAS_THREADS": options.shares_tree,
         }
@@ -546,10 +604,11 @@ class Workspace:
             work["outcome_widening"] = (options.chance.k, options.chance.alpha)
 
     def arguments(self, tree: Tree) -> tuple[Any, ...]:
-        """What the kernel takes after the tree's head and edges."""
+        """What the kernel takes."""
         return (
-            self.states, self.path, self.work, tree.root_squares, self.schedule, tree.table,
-            *self.key_views, self.key_ranges, self.rng, self.lock, self.data,
+            tree.head, tree.edges, self.states, self.path, self.work, tree.root_squares,
+            self.schedule, tree.table, *self.key_views, self.key_ranges, self.rng, self.lock,
+            self.data,
         )  # fmt: skip
 
 

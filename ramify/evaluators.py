@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -18,11 +19,12 @@ from ramify.tree import NUM_VALUES, ZERO_SUM, num_values
 
 # Bound when a search is composed: the rules, then what is known of the game.
 legal = step = chance = heuristic = random_action = playout_to_end = evaluate = UNBOUND
-give_priors = know_exactly = bounds = UNBOUND
+give_priors = know_exactly = bounds = observe = UNBOUND
 draw_action = find_bounds = project = play_on = UNBOUND  # one of the kernels below
 IS_CONTINUOUS = DIM = UNBOUND  # whether actions are vectors, and of how many coordinates
 NUM_PLAYERS = NUM_ACTIONS = MAX_OUTCOMES = GUARD_AT = DISCOUNT = UNBOUND
 HAS_CHANCE = HAS_HEURISTIC = IS_ENDLESS_BAD = TAKES_PRIORS = UNBOUND
+IS_OUTSIDE = UNBOUND  # leaves are valued outside the kernel
 NOTES_ACTIONS = UNBOUND  # playouts note who played what, for all-moves-as-first
 
 # What became of a kernel's work. Trouble is told in words by `ramify.mcts`.
@@ -40,6 +42,7 @@ PAYS_EARLY = 11  # a reward before the end, where proofs need that there is none
 BAD_CHOICE = 13  # a rule chose what is not there
 BAD_SCORE = 14  # a rule's scores are no numbers
 SETTLED = 12  # the root is proven, so that nothing is left to do
+WAITING = 15  # leaves are to be valued outside the kernel
 
 GUARD = -7  # stands behind the last action or outcome; who overwrites it wrote too many
 
@@ -66,6 +69,17 @@ def to_relative(absolute: np.ndarray, player: int) -> np.ndarray:
 # --- kinds of evaluator --------------------------------------------------------------------------
 
 
+@dataclass(eq=False)
+class Outside:
+    """What values batches of leaves in Python."""
+
+    value: Callable[[np.ndarray], tuple[np.ndarray | None, np.ndarray]]
+    observes: bool  # it is given observations, and values as the player to play sees them
+    leaves: int
+    cache_bytes: int
+    generation: int = 0  # what was cached for another one is forgotten
+
+
 @dataclass(frozen=True)
 class Evaluator:
     """What values leaves: a kernel, the functions it is bound to, and its numbers."""
@@ -77,6 +91,12 @@ class Evaluator:
     num_playouts: int = 1
     max_plies: int | None = None
     plays_out: bool = False  # whether it plays on from a leaf
+    outside: Outside | None = None  # what is asked in Python, for batches of leaves
+
+    def forget(self) -> None:
+        """Forget what was cached: a network has other weights now."""
+        if self.outside is not None:
+            self.outside.generation += 1
 
 
 def playout(
@@ -126,6 +146,135 @@ def compiled(function: Callable[..., None]) -> Evaluator:
     return Evaluator(function.__name__, kernel, functions, gives_priors)
 
 
+def network(
+    function: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]],
+    *,
+    name: str = "network",
+    leaves: int = 1,
+    cache: int | str = "64MB",
+) -> Evaluator:
+    """A function of a batch of observations that gives their log-priors and values.
+
+    `function(observations)` gets float32 [n, *observation_shape], what `observe` shows to the
+    player to play, and returns logits [n, num_actions] and values [n, num_players]. Values are
+    relative: first what the player to play gets, then the next one.
+
+    Args:
+        leaves: how many leaves of one tree are valued at once.
+        cache: bytes, or text as "64MB", for answers that are kept; 0 keeps none.
+    """
+    return _outside(name, function, True, leaves, cache, gives_priors=True)
+
+
+def python(
+    function: Callable[[np.ndarray], Any],
+    *,
+    priors: bool = False,
+    name: str | None = None,
+    leaves: int = 1,
+    concurrency: int = 1,
+    timeout: float | None = None,
+    cache: int | str = "64MB",
+) -> Evaluator:
+    """Any Python function of a batch of states: a simulator, a language model, a service.
+
+    `function(states)` gets records [n] of the game's dtype and returns values [n, num_players],
+    what is still to be won by each player; with `priors` a pair of logits [n, num_actions] and
+    values.
+
+    Args:
+        leaves: how many leaves of one tree are valued at once.
+        concurrency: in how many threads parts of a batch are valued at the same time.
+        timeout: seconds after which a call has failed, and the search with it.
+        cache: bytes, or text as "64MB", for answers that are kept; 0 keeps none, for functions
+            that are random.
+    """
+    _check_counts(leaves=leaves, concurrency=concurrency)
+    if timeout is not None and not timeout > 0:
+        raise ValueError(f"timeout must be above 0 seconds; got {timeout}")
+    asked = Callers(function, priors, concurrency, timeout)
+    return _outside(
+        name or getattr(function, "__name__", "python"), asked, False, leaves, cache, priors
+    )
+
+
+def _outside(
+    name: str, value: Callable[..., Any], observes: bool, leaves: int, cache: int | str,
+    gives_priors: bool,
+) -> Evaluator:  # fmt: skip
+    _check_counts(leaves=leaves)
+    outside = Outside(value, observes, leaves, num_bytes(cache, "cache"))
+    functions = (("OBSERVES", observes),)
+    return Evaluator(name, value_outside, functions, gives_priors, outside=outside)
+
+
+def _check_counts(**counts: int) -> None:
+    for name, count in counts.items():
+        if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 1:
+            raise ValueError(f"{name} must be a whole number of at least 1; got {count!r}")
+
+
+class Callers:
+    """Asks a function about parts of a batch at the same time, and not for longer than allowed."""
+
+    def __init__(
+        self, function: Callable[[np.ndarray], Any], priors: bool, concurrency: int,
+        timeout: float | None,
+    ) -> None:  # fmt: skip
+        self.function, self.priors = function, priors
+        self.concurrency, self.timeout = concurrency, timeout
+        self.pool: ThreadPoolExecutor | None = None
+
+    def __call__(self, states: np.ndarray) -> tuple[np.ndarray | None, np.ndarray]:
+        if self.concurrency == 1 and self.timeout is None:
+            return self._read(self.function(states), len(states))
+        if self.pool is None:
+            self.pool = ThreadPoolExecutor(self.concurrency, "ramify-evaluator")
+        parts = np.array_split(states, min(self.concurrency, len(states)))
+        futures = [self.pool.submit(self.function, part) for part in parts]
+        _, late = wait(futures, self.timeout)
+        if late:
+            # Python cannot end them: whoever is asked next gets fresh threads.
+            self.pool.shutdown(wait=False, cancel_futures=True)
+            self.pool = None
+            raise TimeoutError(
+                f"no answer within {self.timeout} seconds for {len(late)} of {len(parts)} calls"
+            )
+        answers = [self._read(f.result(), len(p)) for f, p in zip(futures, parts, strict=True)]
+        values = np.concatenate([values for _, values in answers])
+        if not self.priors:
+            return None, values
+        return np.concatenate([logits for logits, _ in answers if logits is not None]), values
+
+    def _read(self, answer: Any, count: int) -> tuple[np.ndarray | None, np.ndarray]:
+        if not self.priors:
+            return None, np.asarray(answer, np.float32)
+        if not isinstance(answer, tuple) or len(answer) != 2:
+            raise TypeError(
+                f"with priors=True a function returns (logits, values); got {type(answer).__name__}"
+            )
+        return np.asarray(answer[0], np.float32), np.asarray(answer[1], np.float32)
+
+
+_UNITS = {"kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30, "b": 1}
+
+
+def num_bytes(amount: int | str, what: str) -> int:
+    """A number of bytes from a number or from text as "500MB"."""
+    if isinstance(amount, str):
+        text = amount.strip().lower()
+        unit = next((u for u in sorted(_UNITS, key=len, reverse=True) if text.endswith(u)), "")
+        try:
+            wanted = float(text.removesuffix(unit)) * _UNITS.get(unit, 1)
+        except ValueError:
+            raise ValueError(f'{what} is bytes or text as "500MB"; got {amount!r}') from None
+    else:
+        wanted = float(amount)
+    if not (math.isfinite(wanted) and wanted >= 0):
+        raise ValueError(f"{what} must be a number of bytes; got {amount}")
+    return int(wanted)
+
+
 def bindings(game: Game, evaluator: Evaluator, notes_actions: bool = False) -> dict[str, Any]:
     """What the kernels of this module are bound to.
 
@@ -146,13 +295,14 @@ def bindings(game: Game, evaluator: Evaluator, notes_actions: bool = False) -> d
         "HAS_HEURISTIC": game.rules.heuristic is not None,
         "IS_ENDLESS_BAD": game.max_plies is None and evaluator.max_plies is None,
         "TAKES_PRIORS": False,
+        "IS_OUTSIDE": evaluator.outside is not None,
         "NOTES_ACTIONS": notes_actions,
         "evaluate": _no_function,
     }
     for name in ("legal", "step", "chance", "heuristic", "random_action", "bounds"):
         bound[name] = rule(game, name)
     bound["playout_to_end"], bound["give_priors"] = rule(game, "playout"), rule(game, "priors")
-    bound["know_exactly"] = rule(game, "exact")
+    bound["know_exactly"], bound["observe"] = rule(game, "exact"), rule(game, "observe")
     bound["draw_action"] = draw_legal if game.rules.random_action is None else draw_shortcut
     if game.is_continuous:
         bound |= _vector_bindings(game)
@@ -434,20 +584,46 @@ def value_by_function(
     num_playouts: int, limit: int, data: Any,
 ) -> int:  # fmt: skip
     """What the user's function says of the leaf; of a chance state, what it says after it."""
-    discount = 1.0
-    for player in range(NUM_PLAYERS):
-        reward[player] = 0.0
-    while HAS_CHANCE and states[1].to_play == CHANCE:
-        action = draw_chance(states[1], actions, probabilities, rng, data)
-        if action < 0:
-            return BAD_CHANCE
-        step(states[1], action, reward, data)
-        collect(reward, returns, discount)
-        discount *= DISCOUNT
+    discount = pass_chance(states[1], actions, probabilities, reward, returns, rng, data)
+    if discount < 0.0:
+        return BAD_CHANCE
     if states[1].to_play != OVER:
         evaluate(states[1], reward, logits, rng, data)
         collect(reward, returns, discount)
     return check_values(returns, DONE)
+
+
+def pass_chance(
+    state: Any, actions: np.ndarray, probabilities: np.ndarray, reward: np.ndarray,
+    returns: np.ndarray, rng: np.ndarray, data: Any,
+) -> float:  # fmt: skip
+    """Draw outcomes until a player acts; what comes then counts so much, negative: wrong chance."""
+    discount = 1.0
+    for player in range(NUM_PLAYERS):
+        reward[player] = 0.0
+    while HAS_CHANCE and state.to_play == CHANCE:
+        action = draw_chance(state, actions, probabilities, rng, data)
+        if action < 0:
+            return -1.0
+        step(state, action, reward, data)
+        collect(reward, returns, discount)
+        discount *= DISCOUNT
+    return discount
+
+
+def value_outside(
+    states: Any, actions: np.ndarray, probabilities: np.ndarray, logits: np.ndarray,
+    reward: np.ndarray, returns: np.ndarray, rng: np.ndarray, played: np.ndarray,
+    num_playouts: int, limit: int, data: Any,
+) -> int:  # fmt: skip
+    """WAITING, and in `reward[0]` how much the answer for `states[1]` will count."""
+    discount = pass_chance(states[1], actions, probabilities, reward, returns, rng, data)
+    if discount < 0.0:
+        return BAD_CHANCE
+    if states[1].to_play == OVER:
+        return check_values(returns, DONE)
+    reward[0] = discount
+    return WAITING
 
 
 def value_by_function_with_priors(

@@ -23,7 +23,9 @@ LOW_SCORE = -1e9  # the least score of an edge that the root may take
 # --- which edges the root considers --------------------------------------------------------------
 
 
-def gumbel_noise(rng: np.random.Generator, count: int, scale: float = 1.0) -> np.ndarray:
+def gumbel_noise(
+    rng: np.random.Generator, count: int | tuple[int, int], scale: float = 1.0
+) -> np.ndarray:
     """Independent Gumbel noise for `count` edges; `scale=0` leaves none.
 
         g(a) = -scale · ln(-ln u(a)), u(a) uniform in (0, 1)                           [Eq. 27]

@@ -22,12 +22,14 @@ from ramify.compose import (
     Composition,
     Options,
     Workspace,
+    as_trees,
     checked_options,
     compose,
+    desk_of,
     num_blocks,
 )  # fmt: skip
 from ramify.continuous import Proposal
-from ramify.errors import BrokenGame
+from ramify.errors import BrokenGame, RamifyError
 from ramify.evaluators import (
     BAD_ACTION,
     BAD_CHANCE,
@@ -43,8 +45,11 @@ from ramify.evaluators import (
     NOT_ZERO_SUM,
     PAYS_EARLY,
     SETTLED,
+    WAITING,
     Evaluator,
+    num_bytes,
 )  # fmt: skip
+from ramify.exchange import Desk
 from ramify.game import CHANCE, ENDLESS, Game, State, StateViews, make_rng
 from ramify.gumbel import gumbel_noise, halving_schedule
 from ramify.history import Samples
@@ -88,6 +93,7 @@ def search(
     threads: int = 1,
     parallel: str = "auto",
     in_flight: str = "virtual",
+    leaves: int | None = None,
     stop: AnyStops = None,
     choice: str | Choice | None = None,
     seed: int = 0,
@@ -124,6 +130,7 @@ def search(
             one tree; "auto" measures which fits.
         in_flight: what others see of simulations under way in one tree: "virtual" visits that
             count as losses, or "unobserved" ones that count as visits alone.
+        leaves: how many leaves are valued at once by an evaluator that is asked in Python.
         stop: when to end before the budget is used up, from `ramify.stopping`.
         choice: how `result.action` is chosen, from `ramify.choice`; the most visited.
         progress: called with a `Progress` every few hundredths of a second.
@@ -141,7 +148,8 @@ def search(
         "refine": refine,
         "chance": chance,
         "open_loop": open_loop, "transpositions": transpositions, "solver": solver,
-        "opponents": opponents, "ties": ties, "in_flight": in_flight, "debug": debug,
+        "opponents": opponents, "ties": ties, "in_flight": in_flight, "leaves": leaves,
+        "debug": debug,
     }  # fmt: skip
     began = time.perf_counter()
     root = game.copy(state)
@@ -330,6 +338,11 @@ def _plan(
     if threads == 1:
         return _Plan(_composition(game, composing), 1, "")
     options = checked_options(game, **composing)
+    if options.evaluator.outside is not None:
+        raise ValueError(
+            f"the evaluator {options.evaluator.name} is asked in Python; search with leaves= in "
+            "place of threads=, so that it gets batches"
+        )
     if parallel == "auto":
         parallel = "root"
         if trees:
@@ -452,7 +465,11 @@ class _Driver:
             work.lock = self.works[0].lock
             work.work["worker"] = 1 + number
         self.pool = ThreadPoolExecutor(num_workers) if num_workers > 1 else None
-        tree.head["room"] = num_workers * (tree.game.num_actions + 1)
+        self.desk = None
+        if options.evaluator.outside is not None:
+            arrays = plan.composition.arrays
+            self.desk = desk_of(tree.game, options, arrays, 1, len(self.works[0].path))
+        tree.head["room"] = num_workers * options.leaves * (tree.game.num_actions + 1)
         if tree.layout.dim:  # the largest block may double
             used = int(tree.head["used"][0])
             blocks = 4 * max(FIRST_BLOCK, int(tree.edges["num_edges"][:used].max()))
@@ -482,13 +499,14 @@ class _Driver:
                 return "cancelled"
             if now >= deadline and self.tree.simulations > 0:  # there is something to choose from
                 return "seconds"
-            piece = self.piece
+            piece = max(self.piece, self.composition.options.leaves)
             if until is not None:
                 piece = min(piece, until - self.simulations)
             if self.rate and deadline < math.inf:
                 piece = min(piece, max(1, int(self.rate * (deadline - now))))
             before = self.simulations
-            if self._simulate(piece) == SETTLED:
+            left = MOST_SIMULATIONS if until is None else until - before
+            if self._simulate(piece, most=left) == SETTLED:
                 return "solved"
             clock, done = time.perf_counter(), self.simulations
             self.rate = (done - before) / max(1e-6, clock - now)
@@ -502,6 +520,7 @@ class _Driver:
 
     def close(self) -> None:
         """Give back what is not needed any more."""
+        self._give_up_waiting()
         if self.pool is not None:
             self.pool.shutdown()
         self.tree.resize(0)
@@ -544,22 +563,33 @@ class _Driver:
             for work in self.works:
                 work.work["noise"][0, : len(noise)] = noise
 
-    def _simulate(self, num_simulations: int, works: list[Workspace] | None = None) -> int:
-        """Run the kernel for so many simulations or until it needs more room."""
+    def _simulate(
+        self, num_simulations: int, works: list[Workspace] | None = None, most: int | None = None
+    ) -> int:
+        """Run the kernel for so many simulations or until it needs more room.
+
+        Args:
+            most: how many may be under way by then, where leaves wait for answers.
+        """
         tree, works = self.tree, works or self.works
-        tree.head["remaining"] = num_simulations
         try:
-            statuses = self._call_kernels(works)
-        except BrokenGame:
-            if tree.layout.pending:  # nobody is under way any more
-                tree.edges["pending"][: int(tree.head["used"][0])] = 0
+            if self.desk is not None:
+                most = num_simulations if most is None else most
+                statuses = [self._exchange(self.desk, works[0], num_simulations, most)]
+            else:
+                tree.head["remaining"] = num_simulations
+                statuses = self._call_kernels(works)
+        except BaseException:
+            self._give_up_waiting()
             raise
         for work, status in zip(works, statuses, strict=True):
             if status not in (DONE, GROW, SETTLED):
-                raise BrokenGame(_trouble(self.composition, work, tree, status))
+                raise BrokenGame(trouble(self.composition, work, tree, status))
         if SETTLED in statuses:
             return SETTLED
         if GROW in statuses:
+            if self.desk is not None:
+                self.desk.control["holds"] = 0
             is_full = int(tree.head["used"][0] + tree.head["room"][0]) > len(tree.edges)
             self._grow((2 if is_full else 1) * len(tree.edges))
             return GROW
@@ -574,9 +604,41 @@ class _Driver:
         wait(futures)
         return [future.result() for future in futures]
 
+    def _exchange(self, desk: Desk, work: Workspace, num_simulations: int, most: int) -> int:
+        """The kernel's status after so many simulations; those that wait for answers stay."""
+        tree, until = self.tree, self.tree.simulations + num_simulations
+        tree.head["remaining"] = most - desk.num_waiting
+        trees = as_trees(tree, work)
+        while True:
+            status = desk.call(self.composition.kernel, trees, work)
+            if desk.desks["settled"][0]:
+                return SETTLED
+            if status == GROW or (status == DONE and desk.control["holds"][0]):
+                # Edges move when memory runs out, so nobody may be on the way meanwhile.
+                desk.control["holds"] = 1
+                if desk.num_waiting == 0:
+                    return GROW
+            elif status != WAITING or tree.simulations >= until:
+                return DONE if status == WAITING else status
+            if not desk.is_answered:
+                try:
+                    desk.answer()
+                except Exception as error:
+                    name = self.composition.options.evaluator.name
+                    raise RamifyError(
+                        f"the evaluator {name} raised {type(error).__name__}: {error}"
+                    ) from error
+
+    def _give_up_waiting(self) -> None:
+        """Nobody is under way any more."""
+        if self.tree.layout.pending:
+            self.tree.edges["pending"][: int(self.tree.head["used"][0])] = 0
+        if self.desk is not None:
+            self.desk.forget_waiting()
+
     def _call_kernel(self, work: Workspace) -> int:
         kernel, tree = self.composition.kernel, self.tree
-        arrays: list[Any] = [tree.head, tree.edges, *work.arguments(tree)]
+        arrays: list[Any] = list(work.arguments(tree))
         if kernel.interpreted:
             arrays = [
                 a.view(np.recarray) if isinstance(a, np.ndarray) and a.dtype.names else a
@@ -838,28 +900,17 @@ def _check_root(game: Game, root: np.record, options: Options, num_simulations: 
         )
 
 
-_UNITS = {"kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30, "b": 1}
-
-
 def _bytes(amount: int | str | None) -> int | None:
-    """A number of bytes from a number or from text as "500MB"."""
+    """What `max_memory` says."""
     if amount is None:
         return None
-    if isinstance(amount, str):
-        text = amount.strip().lower()
-        unit = next((u for u in sorted(_UNITS, key=len, reverse=True) if text.endswith(u)), "")
-        try:
-            wanted = float(text.removesuffix(unit)) * _UNITS.get(unit, 1)
-        except ValueError:
-            raise ValueError(f'max_memory is bytes or text as "500MB"; got {amount!r}') from None
-    else:
-        wanted = float(amount)
-    if not (math.isfinite(wanted) and wanted >= 1):
+    wanted = num_bytes(amount, "max_memory")
+    if wanted < 1:
         raise ValueError(f"max_memory must be a positive number of bytes; got {amount}")
-    return int(wanted)
+    return wanted
 
 
-def _trouble(composition: Composition, work: Workspace, tree: Tree, status: int) -> str:
+def trouble(composition: Composition, work: Workspace, tree: Tree, status: int) -> str:
     """What is wrong with a game, in words, and where it showed."""
     game, evaluator = composition.game, composition.options.evaluator
     depth = int(work.work["depth"][0])

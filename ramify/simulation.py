@@ -21,12 +21,14 @@ from ramify.evaluators import (
     GROW,
     GUARD,
     GUARD_AT,
+    IS_OUTSIDE,
     MAX_OUTCOMES,
     NOT_ZERO_SUM,
     NUM_ACTIONS,
     NUM_PLAYERS,
     PAYS_EARLY,
     SETTLED,
+    WAITING,
     chance,
     check_values,
     draw_action,
@@ -144,26 +146,38 @@ def simulate(
             work.returns[player] = 0.0
         if status == DONE:
             status = close(tree, edges, path, work, states, rng, lock, data)
-        if status == DONE:
-            back_up(tree, edges, path, work, root_squares)
-            tree.simulations += 1
-            tree.since_root += 1
-            tree.depth_sum += work.depth
-            if REFINES:
-                status = refine_path(tree, edges, path, work, states, rng, data)
-        else:
-            tree.remaining += 1
-            if HAS_CHANCE and status == GROW:
-                # The simulation starts again in a larger tree, as if it had never begun.
-                rng[0] = drawn
-                take_back(edges, path, work)
-        if HAS_PENDING:
-            lift_marks(edges, path, work)
-        tick(work, BACKUP)
+        if IS_OUTSIDE and status == WAITING:
+            return status  # the simulation stays under way
+        if HAS_CHANCE and status == GROW:
+            # The simulation starts again in a larger tree, as if it had never begun.
+            rng[0] = drawn
+        status = conclude(tree, edges, path, work, states, root_squares, rng, data, status)
         if HAS_THREADS:
             release(lock)
         if status != DONE:
             return status
+
+
+def conclude(
+    tree: Any, edges: np.ndarray, path: np.ndarray, work: Any, states: Any,
+    root_squares: np.ndarray, rng: np.ndarray, data: Any, status: int,
+) -> int:  # fmt: skip
+    """Back up a simulation whose leaf is valued, or take it back where something was wrong."""
+    if status == DONE:
+        back_up(tree, edges, path, work, root_squares)
+        tree.simulations += 1
+        tree.since_root += 1
+        tree.depth_sum += work.depth
+        if REFINES:
+            status = refine_path(tree, edges, path, work, states, rng, data)
+    else:
+        tree.remaining += 1
+        if HAS_CHANCE and status == GROW:
+            take_back(edges, path, work)
+    if HAS_PENDING:
+        lift_marks(edges, path, work)
+    tick(work, BACKUP)
+    return status
 
 
 NO_WAY = 100  # no edge is there for what is legal, and no room for one
@@ -431,7 +445,7 @@ def select(
     value = node_value(tree, edges, node, player, path, work)
     if ROOT_CHOOSES and node == 0:
         return chosen_edge(
-            tree, edges, work, node, player, value, considered(tree, schedule),
+            tree, edges, work, node, player, value, considered(tree, edges, schedule),
             work.root_parameters, root_choose,
         )  # fmt: skip
     if CHOOSES and (node != 0 or not ROOT_DIFFERS):
@@ -517,9 +531,12 @@ def some_edge(tree: Any, edges: np.ndarray, node: int, state: Any, work: Any, da
     return first
 
 
-def considered(tree: Any, schedule: np.ndarray) -> int:
+def considered(tree: Any, edges: np.ndarray, schedule: np.ndarray) -> int:
     """How many visits the root's edge has that sequential halving takes now."""
-    return schedule[min(tree.since_root, schedule.shape[0] - 1)]
+    number = np.int64(tree.since_root)
+    if HAS_PENDING:
+        number += edges[0].pending - 1  # those under way count, the one that asks does not
+    return schedule[min(number, schedule.shape[0] - 1)]
 
 
 def count_open(edges: np.ndarray, node: int) -> int:
@@ -947,13 +964,22 @@ def evaluate_leaf(
     max_plies = min(work.limits[1], work.limits[2] - work.depth)
     work.count = 0
     if HAS_PRIORS and states[1].to_play != CHANCE and edges[node].first == NONE:
-        work.count = legal(states[1], work.actions, data)
-        if work.count < 1 or work.count > NUM_ACTIONS or work.actions[GUARD_AT] != GUARD:
+        if IS_OUTSIDE:
+            work.count = 1  # there will be edges; their actions are listed when the answer is there
+        elif list_actions(states[1], work, data) != DONE:
             return BAD_COUNT
     return value_leaf(
         states, work.actions, work.probabilities, work.logits, work.reward, work.returns, rng,
         work.played, num_playouts, max_plies, data,
     )  # fmt: skip
+
+
+def list_actions(state: Any, work: Any, data: Any) -> int:
+    """Write the legal actions of a leaf, and how many there are."""
+    work.count = legal(state, work.actions, data)
+    if work.count < 1 or work.count > NUM_ACTIONS or work.actions[GUARD_AT] != GUARD:
+        return BAD_COUNT
+    return DONE
 
 
 def place_edges(tree: Any, edges: np.ndarray, node: int, work: Any) -> int:

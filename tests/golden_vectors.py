@@ -12,7 +12,13 @@ import ramify
 from ramify import backup, choice, compose, evaluators, proofs, scoring, selection, variation
 from ramify._compile import bind
 from ramify.tree import MOVER, NONE, Layout, Tree
-from tests import golden_choice, golden_continuous, golden_gumbel, golden_principle
+from tests import (
+    golden_choice,
+    golden_continuous,
+    golden_gumbel,
+    golden_learning,
+    golden_principle,
+)
 
 Input = dict[str, Any]
 Answer = dict[str, Any]
@@ -612,4 +618,5 @@ FAMILIES: dict[str, Callable[[Input], Answer]] = {
     **golden_choice.FAMILIES,
     **golden_principle.FAMILIES,
     **golden_continuous.FAMILIES,
+    **golden_learning.FAMILIES,
 }

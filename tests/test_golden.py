@@ -16,10 +16,7 @@ FILE = Path(os.environ.get("RAMIFY_GOLDEN") or Path(__file__).parent / "vectors"
 VECTORS = json.loads(FILE.read_text())["vectors"]
 
 # Families that need what ramify does not have yet.
-NOT_YET = (
-    "consistency.", "localview.", "nstep.", "placement.", "policy_ce.", "thumbnail.", "unroll.",
-    "value_mse",
-)  # fmt: skip
+NOT_YET = ("consistency.", "localview.", "placement.", "thumbnail.", "unroll.")
 
 
 @pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: vector["id"])

@@ -32,7 +32,10 @@ LAYERS = {
     "refine": LOWEST | {"backward", "evaluators"},
     "continuous": LOWEST | {"backward", "evaluators", "refine", "scoring", "tree"},
     "simulation": KERNELS | {"refine"},
-    "compose": KERNELS | VECTORS | {"_machine", "simulation"},
+    "exchange": KERNELS | {"simulation"},
+    "compose": KERNELS | VECTORS | {"_machine", "exchange", "simulation"},
+    # What is wrong with a game is told by mcts, inside a function alone.
+    "forest": KERNELS | {"compose", "exchange", "mcts"},
     "choice": {"game", "result"},  # the result for annotations alone
     "variation": LOWEST | {"tree", "choice", "evaluators", "backward", "solver"},
     "history": {"tree"},
@@ -44,7 +47,7 @@ LAYERS = {
     "regret": {"errors", "game", "backward", "solver", "variation"},
     "mcts": KERNELS
     | VECTORS
-    | {"_machine", "choice", "compose", "history", "result", "stopping", "treefile"},
+    | {"_machine", "choice", "compose", "exchange", "history", "result", "stopping", "treefile"},
     "comparison": {"errors", "choice", "result", "tree", "treefile", "variation"},
     "studypage": {"chart", "columns", "game", "principle"},  # the principle for annotations alone
     "principle": KERNELS | {"mcts", "result", "studypage"},
@@ -62,17 +65,19 @@ LAYERS = {
     "games": {"game", "bits"},
     "arena": {"arena", "errors", "evaluators", "game", "mcts", "specs", "treefile"}
     | {"chart", "columns", "result", "solver"},
+    "learn": LOWEST | {"arena", "choice", "evaluators", "specs", "treefile"},
     "cli": {"arena", "budgets", "columns", "comparison", "errors", "game", "games", "principle"}
     | {"specs"},
     "__main__": {"cli"},
 }
-PACKAGES = {"cli"}  # whose modules may import each other; games may not
+PACKAGES = {"cli", "learn"}  # whose modules may import each other; games may not
 OUTSIDE = {
     "errors": set(),
     "game": {"numpy"},
     "_compile": {"numpy", "numba", "llvmlite"},
     "_machine": {"numpy", "numba", "llvmlite"},
     "games": {"numpy"},
+    "learn": {"numpy", "msgspec", "torch"},
     "cli": {"numpy", "cyclopts", "rich"},
     "__main__": set(),
 }

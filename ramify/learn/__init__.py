@@ -1,0 +1,72 @@
+"""Networks that value leaves, and their training; torch is loaded where it is needed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ramify.learn.extras import load_module
+
+if TYPE_CHECKING:
+    from ramify.learn.checkpoints import Checkpoint
+    from ramify.learn.inference import evaluator, export_onnx, load_onnx, predictor
+    from ramify.learn.network import (
+        Network,
+        build,
+        check_network,
+        default_network,
+        describe,
+        losses,
+        mlp,
+        tower,
+    )
+    from ramify.learn.options import Options, describe_options, make_options
+    from ramify.learn.replay import Replay
+    from ramify.learn.run import Learned, Run, load
+
+__all__ = [
+    "Checkpoint",
+    "Learned",
+    "Network",
+    "Options",
+    "Replay",
+    "Run",
+    "build",
+    "check_network",
+    "default_network",
+    "describe",
+    "describe_options",
+    "evaluator",
+    "export_onnx",
+    "load",
+    "load_onnx",
+    "losses",
+    "make_options",
+    "mlp",
+    "predictor",
+    "tower",
+]
+
+# The public names and the modules they are in.
+_LATER = {
+    "evaluator": "inference", "export_onnx": "inference", "load_onnx": "inference",
+    "predictor": "inference",
+    "Network": "network", "build": "network", "check_network": "network",
+    "default_network": "network", "describe": "network", "losses": "network", "mlp": "network",
+    "tower": "network",
+    "Options": "options", "describe_options": "options", "make_options": "options",
+    "Checkpoint": "checkpoints", "Learned": "run", "Run": "run", "load": "run", "Replay": "replay",
+}  # fmt: skip
+_MODULES = ("checkpoints", "inference", "network", "options", "replay", "run", "targets")
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER and name not in _MODULES:
+        raise AttributeError(f"module 'ramify.learn' has no attribute {name!r}")
+    module = load_module(f"ramify.learn.{_LATER.get(name, name)}")
+    value = getattr(module, name) if name in _LATER else module
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *_MODULES})

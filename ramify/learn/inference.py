@@ -1,0 +1,205 @@
+"""Networks as evaluators of a search, by torch or by ONNX Runtime.
+
+Both compute with one thread: searches run side by side in processes, and two threads of one beside
+a busy other are many times slower than one.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ramify import evaluators
+from ramify.errors import BrokenGame, RamifyError
+from ramify.game import Game
+from ramify.learn.extras import load_module
+from ramify.learn.targets import symmetries_of
+from ramify.treefile import replacing
+
+if TYPE_CHECKING:
+    from torch import nn
+
+# Observations [n, *shape], float32, to logits [n, num_actions] and values [n, num_players].
+Predictor = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
+
+
+def evaluator(
+    model: nn.Module, game: Game | None = None, *, backend: str = "torch",
+    symmetries: bool = False, leaves: int = 1, cache: str | int = "64MB",
+) -> evaluators.Evaluator:  # fmt: skip
+    """A network as what values the leaves of a search; arguments as in `predictor`.
+
+    Args:
+        leaves: how many leaves of one tree are valued together.
+        cache: how much memory may hold what the network said of states.
+    """
+    function = predictor(model, game, backend=backend, symmetries=symmetries)
+    return evaluators.network(function, name=type(model).__name__, leaves=leaves, cache=cache)
+
+
+def predictor(
+    model: nn.Module, game: Game | None = None, *, backend: str = "torch", symmetries: bool = False
+) -> Predictor:
+    """What a network says of observations, as a function of NumPy arrays.
+
+    Args:
+        game: what the network is checked against. Needed for `symmetries`, and for ONNX with a
+            module of one's own.
+        backend: "torch" asks the module itself, so that training it changes the answers, and sets
+            torch to one thread; "onnx" keeps the weights as they are now, and is faster.
+        symmetries: whether the answer is the mean over all symmetries of the game.
+    """
+    if backend not in ("torch", "onnx"):
+        raise ValueError(f'backend is "torch" or "onnx"; got {backend!r}')
+    network = load_module("ramify.learn.network")
+    if game is None:
+        network.check_module(model)
+    else:
+        network.check_network(model, game)
+    predict = _by_torch(model) if backend == "torch" else _by_onnx(_onnx_bytes(model, game))
+    return _over_symmetries(predict, game) if symmetries else predict
+
+
+def _by_torch(model: nn.Module) -> Predictor:
+    torch, evaluating = load_module("torch"), load_module("ramify.learn.network").evaluating
+
+    def predict(observations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        if torch.get_num_threads() != 1:  # each thread that calls has a number of its own
+            torch.set_num_threads(1)
+        with evaluating(model), torch.inference_mode():
+            logits, values = model(torch.from_numpy(observations))
+        return logits.numpy(), values.numpy()
+
+    return predict
+
+
+def _over_symmetries(predict: Predictor, game: Game | None) -> Predictor:
+    """The mean of the answers to an observation and its images.
+
+    Logits are averaged as they are: which actions are legal is not known here, and the shares of
+    the legal ones do not depend on the others then.
+    """
+    if game is None:
+        raise ValueError("symmetries=True needs the game whose symmetries are meant: give game=")
+    actions, cells = symmetries_of(game)
+    came_from = np.argsort(cells, axis=1)
+
+    def mean(observations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        n = len(observations)
+        planes = observations.reshape(n, -1, cells.shape[1])
+        images = np.stack([planes[:, :, order] for order in came_from])
+        logits, values = predict(images.reshape(-1, *observations.shape[1:]))
+        logits = logits.reshape(len(actions), n, -1)
+        # Action a of the observation is action goes_to[a] of its image.
+        back = [image[:, goes_to] for image, goes_to in zip(logits, actions, strict=True)]
+        return np.mean(back, axis=0), values.reshape(len(actions), n, -1).mean(axis=0)
+
+    return mean
+
+
+# --- ONNX ----------------------------------------------------------------------------------------
+
+
+def export_onnx(model: nn.Module, game: Game, path: str | os.PathLike[str]) -> None:
+    """Write a network as an ONNX file: input `observations`, outputs `logits` and `values`."""
+    load_module("ramify.learn.network").check_network(model, game)
+    content = _onnx_bytes(model, game)
+    with replacing(Path(path)) as file:
+        file.write(content)
+
+
+def load_onnx(
+    path: str | os.PathLike[str], game: Game, *, symmetries: bool = False, leaves: int = 1,
+    cache: str | int = "64MB",
+) -> evaluators.Evaluator:  # fmt: skip
+    """The network of an ONNX file as an evaluator, without torch; arguments as in `evaluator`."""
+    path = Path(path)
+    predict = _by_onnx(path.read_bytes(), str(path))
+    _check_answer(predict, game, path)
+    function = _over_symmetries(predict, game) if symmetries else predict
+    return evaluators.network(function, name=path.stem, leaves=leaves, cache=cache)
+
+
+def _onnx_bytes(model: nn.Module, game: Game | None) -> bytes:
+    torch, network = load_module("torch"), load_module("ramify.learn.network")
+    if game is not None:
+        shape: Any = game.observation_shape
+    elif isinstance(model, network.Network):
+        shape = model.description["observation_shape"]
+    else:
+        raise ValueError('backend="onnx" needs the game, for the shape of observations: give game=')
+    names = ["observations", "logits", "values"]
+    buffer: Any = io.BytesIO()
+    with network.evaluating(model), warnings.catch_warnings():
+        # The newer exporter, which is advertised, needs one more package.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        torch.onnx.export(
+            model, (torch.zeros(2, *shape),), buffer, dynamo=False, input_names=names[:1],
+            output_names=names[1:], dynamic_axes={name: {0: "n"} for name in names},
+        )  # fmt: skip
+    content = buffer.getvalue()
+    _check_export(model, content, shape)
+    return bytes(content)
+
+
+def _check_export(model: nn.Module, content: bytes, shape: tuple[int, ...]) -> None:
+    """Raise where the exported network answers otherwise than the module.
+
+    An export follows one forward pass: whatever depends in Python on the size of a batch, or on
+    numbers, stays as it was then.
+    """
+    observations = np.random.default_rng(0).random((3, *shape), np.float32)
+    asked = _by_torch(model)(observations)
+    try:
+        exported = _by_onnx(content)(observations)
+        same = all(np.allclose(*pair, 1e-3, 1e-3) for pair in zip(exported, asked, strict=True))
+    except Exception:  # of shapes that do not fit, by ONNX Runtime or by NumPy
+        same = False
+    if not same:
+        raise RamifyError(
+            f"{type(model).__name__} answers otherwise as ONNX than in torch: its forward depends "
+            "in Python on the number of observations or on their content; write it with tensor "
+            'operations alone, or use backend="torch"'
+        )
+
+
+def _by_onnx(content: bytes, told: str = "the network") -> Predictor:
+    onnxruntime = load_module("onnxruntime")
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    options.log_severity_level = 4  # what is wrong is raised, not printed
+    try:
+        session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # ONNX Runtime has a dozen kinds, which share no base of their own
+        raise RamifyError(f"{told} is no ONNX network that can be run: {error}") from error
+
+    def predict(observations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        logits, values = session.run(["logits", "values"], {"observations": observations})
+        return logits, values
+
+    return predict
+
+
+def _check_answer(predict: Predictor, game: Game, path: Path) -> None:
+    """Raise where an ONNX network does not fit the game."""
+    observations = np.zeros((2, *(game.observation_shape or ())), np.float32)
+    shapes = [(2, game.num_actions), (2, game.num_players)]
+    try:
+        came = [part.shape for part in predict(observations)]
+    except Exception as error:
+        raise BrokenGame(
+            f"{path} does not take observations of {game.name}, {list(observations.shape)}; "
+            f"export it with export_onnx(model, game, path): {error}"
+        ) from error
+    if came != shapes:
+        raise BrokenGame(
+            f"{path} answers logits and values of shapes {came} to 2 observations of {game.name}; "
+            f"expected {shapes}"
+        )

@@ -1,0 +1,369 @@
+"""Leaves valued in Python, in batches, and many trees grown together."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import ramify
+from ramify import RamifyError, evaluators, games, selection
+from ramify.forest import Forest
+
+GAME = games.tic_tac_toe()
+CONNECT = games.connect_four()
+
+
+def judge(state, values, logits):
+    """Priors and values that differ from state to state, the same for each."""
+    x = float(state.own) * 0.37 + float(state.taken) * 0.11
+    value = float(np.float32(np.sin(x)))
+    values[state.to_play], values[1 - state.to_play] = value, -value
+    for action in range(9):
+        logits[action] = float(np.float32(np.cos(x * (action + 1))))
+
+
+def judge_batch(states):
+    """The same for a batch."""
+    x = states["own"] * 0.37 + states["taken"] * 0.11
+    rows, me = np.arange(len(states)), states["to_play"]
+    values = np.zeros((len(states), 2))
+    values[rows, me] = np.sin(x)
+    values[rows, 1 - me] = -np.sin(x)
+    return np.cos(x[:, None] * np.arange(1, 10)), values
+
+
+def outside(**options):
+    return evaluators.python(judge_batch, priors=True, **options)
+
+
+def visits(evaluator, **options):
+    result = ramify.search(
+        GAME, GAME.start(), num_simulations=300, evaluator=evaluator, **options
+    )  # fmt: skip
+    return result.edges["visits"].tolist()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"root_selection": selection.gumbel()},
+        {"solver": True},
+        {"transpositions": True},
+        {"root_noise": selection.dirichlet()},
+        {"backup": ramify.backup.maximum()},
+    ],
+    ids=["puct", "gumbel", "solver", "transpositions", "noise", "max"],
+)
+@pytest.mark.parametrize("cache", [0, "1MB"])
+def test_asked_in_python_or_compiled_in_the_tree_is_the_same(options, cache):
+    assert visits(outside(cache=cache), **options) == visits(judge, **options)
+
+
+def test_values_without_priors_are_enough():
+    def values_alone(states):
+        return judge_batch(states)[1]
+
+    def compiled(state, values):
+        x = float(state.own) * 0.37 + float(state.taken) * 0.11
+        value = float(np.float32(np.sin(x)))
+        values[state.to_play], values[1 - state.to_play] = value, -value
+
+    found = visits(evaluators.python(values_alone))
+    assert found == visits(compiled)
+    assert sum(found) == 300
+
+
+@pytest.mark.parametrize("rule", [None, selection.gumbel()])
+def test_leaves_that_wait_together_lose_no_visit(rule):
+    for leaves in (2, 8, 50):
+        result = ramify.search(
+            GAME, GAME.start(), num_simulations=300, evaluator=outside(cache=0), leaves=leaves,
+            root_selection=rule,
+        )  # fmt: skip
+        assert result.simulations == 300
+        assert result.edges["visits"].sum() == 300
+        assert not result.tree.edges["pending"].any()
+
+
+def test_a_batch_has_as_many_leaves_as_wait_and_no_state_twice():
+    batches = []
+
+    def note(states):
+        batches.append(states["taken"].astype(int) * 1000 + states["own"])
+        return judge_batch(states)
+
+    ramify.search(
+        GAME, GAME.start(), num_simulations=200, leaves=8,
+        evaluator=evaluators.python(note, priors=True, cache=0),
+    )  # fmt: skip
+    assert max(len(batch) for batch in batches) > 4
+    assert all(len(set(batch.tolist())) == len(batch) for batch in batches)
+
+
+def test_what_is_cached_is_not_asked_again_until_it_is_forgotten():
+    asked = []
+
+    def note(states):
+        asked.extend((states["taken"].astype(int) * 1000 + states["own"]).tolist())
+        return judge_batch(states)
+
+    forest = Forest(GAME, 1, evaluator=evaluators.python(note, priors=True, cache="10MB"))
+    forest.plant([0], [GAME.start()], num_simulations=400)
+    forest.run()
+    assert len(set(asked)) == len(asked)
+    before = forest.root(0).visits.tolist()
+    asked.clear()
+    forest.plant([0], [GAME.start()], num_simulations=400)
+    forest.run()
+    assert asked == []
+    assert forest.root(0).visits.tolist() == before
+    forest.options.evaluator.forget()
+    forest.plant([0], [GAME.start()], num_simulations=10)
+    forest.run()
+    assert len(asked) == 11  # the root and ten leaves
+
+
+def test_a_small_cache_forgets_the_oldest_and_changes_nothing():
+    assert visits(outside(cache=800)) == visits(judge)
+
+
+def test_ends_are_never_asked_about():
+    def note(states):
+        assert (states["to_play"] >= 0).all()
+        return judge_batch(states)
+
+    visits(evaluators.python(note, priors=True))
+
+
+@pytest.mark.parametrize("rule", [None, selection.gumbel()])
+def test_a_forest_grows_the_trees_that_searches_grow(rule):
+    states = [GAME.play(actions) for actions in ([], [4], [0, 4], [0, 4, 8])]
+    forest = Forest(GAME, 4, evaluator=outside(), root_selection=rule)
+    for tree, state in enumerate(states):
+        forest.plant([tree], [state], num_simulations=100 + tree, seed=tree)
+    forest.run()
+    for tree, state in enumerate(states):
+        alone = ramify.search(
+            GAME, state, num_simulations=100 + tree, evaluator=judge, root_selection=rule,
+            seed=tree,
+        )  # fmt: skip
+        root = forest.root(tree)
+        assert dict(zip(root.actions.tolist(), root.visits.tolist(), strict=True)) == {
+            int(row["action"]): int(row["visits"]) for row in alone.edges
+        }
+        assert root.value == pytest.approx(alone.tree.mean_values(range(1))[0])
+        if rule is not None:
+            policy = np.zeros(9)
+            policy[root.actions] = root.improved()
+            assert policy == pytest.approx(alone.improved_policy(), abs=1e-6)
+            assert root.actions[root.gumbel_choice()] == alone.action
+
+
+def test_trees_begin_anew_while_others_grow():
+    forest = Forest(GAME, 3, evaluator=outside(), leaves=2)
+    forest.plant(range(3), [GAME.start()] * 3, num_simulations=30)
+    ended = []
+    while len(ended) < 9:
+        for tree in forest.step():
+            assert forest.root(tree).visits.sum() == 30
+            ended.append(int(tree))
+            forest.plant([tree], [GAME.play([len(ended) % 9])], num_simulations=30)
+    assert set(ended) == {0, 1, 2}
+
+
+def test_a_forest_makes_room():
+    game = games.hex(size=5)
+
+    def flat(states):
+        return np.zeros((len(states), 25)), np.zeros((len(states), 2))
+
+    forest = Forest(game, 2, evaluator=evaluators.python(flat, priors=True))
+    forest.plant([0, 1], [game.start()] * 2, num_simulations=3000)
+    forest.run()
+    assert forest.root(1).visits.sum() == 3000
+    assert forest.tree(1).root.visits == 3001  # the root itself was valued first
+
+
+@pytest.mark.parametrize("leaves", [1, 8])
+def test_memory_that_runs_out_is_made_do_with(leaves):
+    options = {"evaluator": outside(cache=0), "leaves": leaves}
+    small = ramify.search(GAME, GAME.start(), num_simulations=5000, max_memory="40kB", **options)
+    assert small.simulations == 5000
+    assert small.edges["visits"].sum() == 5000
+    assert small.tree.num_bytes < 40_000
+
+
+@pytest.mark.parametrize("players", [1, 2, 3])
+def test_networks_see_who_is_to_play_and_answer_in_that_order(players):
+    """Values that only depend on how many plies there are until a player's turn."""
+    dtype = np.dtype([("ply", np.int8), ("to_play", np.int8)])
+
+    def legal(state, actions):
+        actions[0], actions[1] = 0, 1
+        return 2
+
+    def step(state, action, reward):
+        reward[state.to_play] += action
+        state.ply += 1
+        state.to_play = ramify.OVER if state.ply == 9 else (state.to_play + 1) % players
+
+    def observe(state, player, planes):
+        planes[0], planes[1] = state.ply, player
+
+    game = ramify.Game(
+        dtype, legal, step, num_players=players, num_actions=2, observe=observe,
+        observation_shape=(2,), payoff_range=(0, 9),
+    )  # fmt: skip
+    seen = []
+
+    def network(observations):
+        seen.append(observations.copy())
+        relative = np.arange(players, dtype=np.float32)
+        return np.zeros((len(observations), 2)), relative + 10 * observations[:, 1:]
+
+    state = game.play([0] * (players - 1))
+    forest = Forest(
+        game, 1, evaluator=evaluators.network(network), root_selection=selection.gumbel()
+    )
+    forest.plant([0], [state], num_simulations=1)
+    forest.run()
+    root = forest.root(0)
+    me = players - 1
+    assert seen[0][0].tolist() == [players - 1, me]
+    assert root.raw.tolist() == [10 * me + (player - me) % players for player in range(players)]
+    after = (me + 1) % players
+    taken = int(root.actions[root.visits.argmax()])
+    expected = [10 * after + (player - after) % players for player in range(players)]
+    expected[me] += taken
+    assert root.q[root.visits.argmax()].tolist() == expected
+
+
+def test_zero_sum_values_are_made_to_add_up():
+    def network(observations):
+        return np.zeros((len(observations), 7)), np.tile([0.5, 0.1], (len(observations), 1))
+
+    forest = Forest(
+        CONNECT, 1, evaluator=evaluators.network(network), root_selection=selection.gumbel()
+    )
+    forest.plant([0], [CONNECT.start()], num_simulations=20)
+    forest.run()
+    assert forest.root(0).raw == pytest.approx([0.2, -0.2])
+
+
+def test_chance_between_the_leaf_and_the_next_player_is_drawn():
+    game = games.pig()
+
+    def flat(states):
+        assert (states["to_play"] >= 0).all()
+        return np.zeros((len(states), game.num_players))
+
+    result = ramify.search(
+        game, game.start(), num_simulations=500, evaluator=evaluators.python(flat), leaves=4
+    )
+    assert result.edges["visits"].sum() == 500
+
+
+def test_the_same_numbers_come_out_of_plain_python(monkeypatch):
+    compiled = visits(outside(), leaves=3)
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
+    assert visits(outside(), leaves=3) == compiled
+
+
+# --- slow functions, and what goes wrong ---------------------------------------------------------
+
+
+def test_parts_of_a_batch_are_asked_at_the_same_time():
+    threads = set()
+
+    def slow(states):
+        threads.add(threading.get_ident())
+        time.sleep(0.01)
+        return judge_batch(states)
+
+    evaluator = evaluators.python(slow, priors=True, concurrency=4, leaves=8, cache=0)
+    assert visits(evaluator) == visits(outside(leaves=8, cache=0))
+    assert len(threads) == 4
+
+
+def test_a_call_that_takes_too_long_ends_the_search():
+    def hangs(states):
+        time.sleep(0.5)
+        return judge_batch(states)
+
+    evaluator = evaluators.python(hangs, priors=True, timeout=0.05)
+    with pytest.raises(RamifyError, match=r"hangs raised TimeoutError: no answer within 0\.05 s"):
+        visits(evaluator)
+
+
+def test_a_search_that_was_left_in_the_middle_can_go_on():
+    calls = []
+
+    def breaks(states):
+        calls.append(len(states))
+        if len(calls) == 20:
+            raise OSError("the service is gone")
+        return judge_batch(states)
+
+    searcher = ramify.Searcher(GAME, evaluator=evaluators.python(breaks, priors=True), leaves=4)
+    searcher.search(num_simulations=20)
+    with pytest.raises(RamifyError, match="breaks raised OSError: the service is gone"):
+        searcher.search(num_simulations=300)
+    result = searcher.search(num_simulations=100)
+    assert not result.tree.edges["pending"].any()
+    assert result.edges["visits"].sum() == result.tree.root.visits - 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (
+            lambda n: (np.zeros((n, 8)), np.zeros((n, 2))),
+            r"logits of a batch of 1 must be \[1, 9\]",
+        ),
+        (lambda n: (np.zeros((n, 9)), np.zeros(n)), r"values of a batch of 1 must be \[1, 2\]"),
+        (lambda n: np.zeros((n, 2)), r"returns \(logits, values\); got ndarray"),
+        (lambda n: (np.zeros((n, 9)), np.full((n, 2), np.nan)), "not a finite number"),
+        (lambda n: (np.full((n, 9), np.nan), np.zeros((n, 2))), "not a finite number"),
+    ],
+)
+def test_answers_of_another_shape_or_no_numbers_are_refused(answer, told):
+    evaluator = evaluators.python(lambda states: answer(len(states)), priors=True, name="f")
+    with pytest.raises(RamifyError, match=told):
+        visits(evaluator)
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda: visits(outside(), threads=2), "leaves= in place of threads="),
+        (lambda: visits(judge, leaves=4), "judge is compiled in"),
+        (lambda: visits(outside(), leaves=0), "leaves must be a whole number of at least 1"),
+        (lambda: outside(leaves=0), "leaves must be a whole number"),
+        (lambda: outside(concurrency=0), "concurrency must be a whole number"),
+        (lambda: outside(timeout=0), "timeout must be above 0"),
+        (lambda: outside(cache="much"), "cache is bytes or text"),
+        (lambda: Forest(GAME, 0), "num_trees must be at least 1"),
+        (lambda: Forest(games.loss_game(), 1), "vectors"),
+    ],
+)
+def test_what_does_not_fit_is_refused(call, told):
+    with pytest.raises(ValueError, match=told):
+        call()
+
+
+def test_a_network_needs_a_game_with_observations():
+    game = ramify.Game(
+        GAME.dtype, GAME.rules.legal, GAME.rules.step, num_players=2, num_actions=9, name="blind"
+    )
+    with pytest.raises(ValueError, match="shown observations, and blind has none"):
+        ramify.search(game, game.start(), num_simulations=1, evaluator=evaluators.network(judge))
+
+
+def test_a_tree_is_planted_where_a_player_acts():
+    forest = Forest(GAME, 1, evaluator=outside())
+    with pytest.raises(ValueError, match="over"):
+        forest.plant([0], [GAME.play([0, 3, 1, 4, 2])], num_simulations=5)
