@@ -16,8 +16,13 @@ $(VENV)/dev: $(BIN)/ramify
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
-demo: $(BIN)/ramify  ## search a connect-four position whose exact answer is known
+$(VENV)/learn: $(BIN)/ramify
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[learn]'
+	@touch $@
+
+demo: $(VENV)/learn  ## search a position whose exact answer is known, and learn tic-tac-toe
 	@$(BIN)/python examples/demo.py
+	@$(BIN)/python examples/learn_tic_tac_toe.py
 
 check: $(VENV)/dev  ## style, types and layers
 	$(BIN)/ruff check .
@@ -37,8 +42,13 @@ golden: $(VENV)/dev  ## rewrite the recorded trees and episodes in tests/golden
 bench: $(VENV)/dev  ## all speed figures, as JSON
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/options.py
+	$(BIN)/python benchmarks/continuous.py
+
+bench-tic-tac-toe bench-connect-four bench-othello bench-hex: $(VENV)/dev  ## train and measure
+	$(BIN)/python benchmarks/learn.py $(subst -,_,$(patsubst bench-%,%,$@))
 
 clean:  ## forget the virtual environment
 	rm -rf $(VENV)
 
-.PHONY: help demo check test slow golden bench clean
+.PHONY: help demo check test slow golden bench clean \
+	bench-tic-tac-toe bench-connect-four bench-othello bench-hex

@@ -7,8 +7,8 @@
 #     sh benchmarks/ablations.sh reuse fpu       these parts
 #     RESULTS=/tmp/results PROCESSES=2 sh benchmarks/ablations.sh budgets
 #
-# Playouts are random and priors uniform unless something else is said. Minutes are for one core of
-# two that were busy otherwise, compilation of each new rule and game included.
+# Playouts are random and priors uniform unless something else is said. On one core of two that were
+# busy otherwise solver and reuse took half an hour together; go takes most of the time.
 set -eu
 
 RESULTS=${RESULTS:-ablations}
@@ -69,27 +69,27 @@ c_puct() {
 # Elo against simulations: each budget against the next one.
 budgets() {
     study budgets-connect_four connect_four --vary simulations=1,10,50,100,400,800,1600 --pairing neighbours --games 400
-    study budgets-othello othello --vary simulations=1,10,50,100,400,800,1600 --pairing neighbours --games 200
-    study budgets-go go:size=9 --vary simulations=1,10,50,100,400,800,1600 --pairing neighbours --games 100
+    study budgets-othello othello --vary simulations=1,10,50,100,400,800,1600 --pairing neighbours --games 120
+    study budgets-go go:size=9 --vary simulations=1,10,50,100,400,800,1600 --pairing neighbours --games 60
 }
 
 # "Ten times the simulations are 200 Elo."
 tenfold() {
-    study tenfold-connect_four connect_four --vary simulations=10,100,1000,10000 --pairing neighbours --games 300
-    study tenfold-othello othello --vary simulations=10,100,1000,10000 --pairing neighbours --games 100
+    study tenfold-connect_four connect_four --vary simulations=10,100,1000,10000 --pairing neighbours --games 200
+    study tenfold-othello othello --vary simulations=10,100,1000,10000 --pairing neighbours --games 60
 }
 
 # What an edge never taken is worth.
 fpu() {
     study fpu-connect_four connect_four --vary selection.puct.fpu=parent_sqrt,parent,constant,infinite --simulations 100,800 --games 400
     study fpu-othello othello --vary selection.puct.fpu=parent_sqrt,parent,constant,infinite --simulations 100,800 --games 200
-    study fpu-go-priors go:size=9 --vary selection.puct.fpu=parent_sqrt,parent,constant,infinite --base "evaluator=playout(priors=True)" --simulations 100,800 --games 100
+    study fpu-go-priors go:size=9 --vary selection.puct.fpu=parent_sqrt,parent,constant,infinite --base "evaluator=playout(priors=True)" --simulations 100,800 --games 60
 }
 
 # Threads in one tree: two against one at equal time, and at equal simulations what others see of
 # simulations under way. These need PROCESSES=1 and idle cores.
 virtual() {
-    study threads-othello-time othello --vary threads=1,2 --base "parallel='tree'" --seconds 0.02 --games 100
+    study threads-othello-time othello --vary threads=1,2 --base "parallel='tree'" --seconds 0.1 --games 100
     study in_flight-othello othello --vary in_flight=virtual,unobserved --base "threads=2, parallel='tree'" --simulations 100,800 --games 200
 }
 

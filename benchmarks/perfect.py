@@ -1,6 +1,7 @@
 """Connect four against a perfect player, othello against Rhino. Prints JSON.
 
     python benchmarks/perfect.py [connect_four] [othello] [--seconds 1] [--threads 2]
+                                 [--playouts uniform] [--seed 2026]
 
 Connect four: openings of 2 to 6 random plies that bitbully (of the dev extra) scores as won for the
 side to move. ramify takes that side and has to win against bitbully, which holds out as long as it
@@ -21,7 +22,6 @@ import numpy as np
 import ramify
 from ramify import arena
 
-CONNECT_FOUR = 'connect_four(playouts="wise")'
 SETTING = "selection=ucb1(0.7), solver=True, reuse=True"
 NUM_OPENINGS = 20
 
@@ -62,27 +62,48 @@ def won_openings(seed: int) -> list[tuple[list[int], int]]:
 
 def convert(given: argparse.Namespace) -> dict[str, Any]:
     """How many won openings ramify wins."""
+    game = f'connect_four(playouts="{given.playouts}")'
     agent = f"search({budget(given)}, {SETTING})"
     games = []
     for i, (opening, score) in enumerate(won_openings(given.seed)):
         seats: list[Any] = [agent, Perfect]
         if len(opening) % 2 == 1:
             seats.reverse()
-        record = arena.play(CONNECT_FOUR, seats, opening=opening, seed=given.seed + i)
+        record = arena.play(game, seats, opening=opening, seed=given.seed + i)
         result = record.returns[len(opening) % 2]
         games.append(
             {"opening": opening, "score": score, "result": result, "plies": len(record.actions)}
         )
         print(f"{i + 1}: {opening} {result:+g}, {len(record.actions)} plies", file=sys.stderr)
     won = sum(game["result"] == 1 for game in games)
-    return {"agent": agent, "seed": given.seed, "won": won, "of": len(games), "each": games}
+    return {
+        "game": game,
+        "agent": agent,
+        "seed": given.seed,
+        "won": won,
+        "of": len(games),
+        "each": games,
+    }
 
 
 def othello(given: argparse.Namespace) -> dict[str, Any]:
     """The score of ramify against Rhino."""
     agents = {"ramify": f"search({budget(given)}, reuse=True)", "rhino": "rhino()"}
-    played = arena.match("othello", agents, num_games=20, openings=4, seed=given.seed)
+    played = arena.match(
+        "othello", agents, num_games=20, openings=4, seed=given.seed, progress=tell
+    )
     return {"agents": agents, **played.to_json()}
+
+
+def tell(progress: arena.MatchProgress) -> None:
+    """Print the game that ended last."""
+    if record := progress.record:
+        seat = record.agents.index("ramify")
+        print(
+            f"{progress.done}: {list(record.opening)} seat {seat} {record.returns[seat]:+g}, "
+            f"{len(record.actions)} plies",
+            file=sys.stderr,
+        )
 
 
 def budget(given: argparse.Namespace) -> str:
@@ -95,6 +116,7 @@ def main() -> None:
     parser.add_argument("parts", nargs="*", default=["connect_four", "othello"])
     parser.add_argument("--seconds", type=float, default=1.0)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--playouts", choices=("uniform", "wise"), default="wise")
     parser.add_argument("--seed", type=int, default=2026)
     given = parser.parse_args()
     parts = {"connect_four": convert, "othello": othello}

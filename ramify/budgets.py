@@ -56,12 +56,7 @@ def _refined(
     game: Game, budget: int, seed: int, kind: refine.Refinement, **options: Any
 ) -> tuple[list[np.ndarray], int]:
     """A search whose simulations and improvements together stay within the budget."""
-    kind = refine.fitted(kind, game)
-    stages = refine.stages_of(game)
-    cost = 2 + kind.num_choices ** min(stages, int(kind.parameters[refine.LEVELS]))
-    if kind.num_choices == 1:
-        cost = 2 + 2 * stages * game.dim
-    num_simulations = int(budget / (1 + cost * kind.frequency))
+    num_simulations = int(budget / (1 + kind.cost(game) * kind.frequency))
     return _of_search(game, num_simulations, seed, refine=kind, **options)
 
 
@@ -93,10 +88,8 @@ def foresight_search(game: Game, budget: int, seed: int) -> tuple[list[np.ndarra
 
 def ascent(game: Game, budget: int, seed: int) -> tuple[list[np.ndarray], int]:
     """Own-gradient ascent, without a tree."""
-    cost = 2 + 2 * refine.stages_of(game) * game.dim
-    found = continuous.own_gradient_ascent(
-        game, rate=0.02, num_steps=max(1, budget // cost), seed=seed
-    )
+    num_steps = max(1, budget // refine.gradient().cost(game))
+    found = continuous.own_gradient_ascent(game, rate=0.02, num_steps=num_steps, seed=seed)
     return found.actions, found.evaluations
 
 
@@ -106,16 +99,16 @@ def local_maxn(game: Game, budget: int, seed: int) -> tuple[list[np.ndarray], in
 
 
 def local_replies(game: Game, budget: int, seed: int) -> tuple[list[np.ndarray], int]:
-    """Local max^n with peaks of parabolas, without a tree."""
-    return _local(game, budget, seed, peaks=True)
+    """Local max^n with peaks of parabolas, along slopes, without a tree."""
+    return _local(game, budget, seed, peaks=True, uphill=1.0)
 
 
-def _local(game: Game, budget: int, seed: int, peaks: bool) -> tuple[list[np.ndarray], int]:
-    cost = (4 if peaks else 3) ** refine.stages_of(game) + 1
-    num_steps = max(1, budget // cost)
+def _local(game: Game, budget: int, seed: int, **options: Any) -> tuple[list[np.ndarray], int]:
+    kind = refine.local_minimax(levels=refine.stages_of(game), **options)
+    num_steps = max(1, budget // kind.cost(game))
     decay = 1e-3 ** (1.0 / num_steps)  # from the first step to a thousandth of it
     found = continuous.local_maxn(
-        game, step=0.1, decay=decay, peaks=peaks, num_steps=num_steps, seed=seed
+        game, step=0.1, decay=decay, num_steps=num_steps, seed=seed, **options
     )
     return found.actions, found.evaluations
 

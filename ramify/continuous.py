@@ -423,6 +423,7 @@ def local_maxn(
     decay: float = 0.99,
     axes: bool = False,
     peaks: bool = False,
+    uphill: float = 0.0,
     num_steps: int = 200,
     seed: int = 0,
 ) -> LineSolution:
@@ -430,10 +431,12 @@ def local_maxn(
 
     Args:
         decay: how much of a step's length is left from one time to the next.
-        step, axes, peaks: as in `refine.local_minimax`.
+        step, axes, peaks, uphill: as in `refine.local_minimax`.
         start, state, seed: as in `own_gradient_ascent`.
     """
-    kind = refinements.local_minimax(step, axes=axes, peaks=peaks, levels=stages_of(game))
+    kind = refinements.local_minimax(
+        step, axes=axes, peaks=peaks, uphill=uphill, levels=stages_of(game)
+    )
     return improved_line(
         game, kind, start, state=state, num_times=num_steps, decay=decay, seed=seed
     )

@@ -126,6 +126,7 @@ class Forest:
         self._rngs = [np.random.default_rng(0)] * num_trees
         self._phase = np.zeros(num_trees, np.int8)
         self._budget = np.zeros(num_trees, np.int64)
+        self._has_noise = np.ones(num_trees, bool)
         self._make_arrays()
 
     def _make_arrays(self) -> None:
@@ -146,12 +147,14 @@ class Forest:
     # Searching.
 
     def plant(
-        self, trees: Sequence[int], states: Sequence[State], *, num_simulations: int, seed: int = 0
-    ) -> None:
+        self, trees: Sequence[int], states: Sequence[State], *, num_simulations: int, seed: int = 0,
+        noise: bool = True,
+    ) -> None:  # fmt: skip
         """Let trees begin anew, each from a state in which a player acts.
 
         Args:
             seed: of the noise of these roots and of what is random below them.
+            noise: whether the roots get the noise that the options ask for.
         """
         if num_simulations < 1:
             raise ValueError(f"num_simulations must be at least 1; got {num_simulations}")
@@ -176,6 +179,7 @@ class Forest:
             self._rngs[tree] = generator
         self._desk.desks["settled"][index] = 0
         self._phase[index], self._budget[index] = FRESH, num_simulations
+        self._has_noise[index] = noise
         if not self.composition.layout.priors:  # nothing is valued before the first simulation
             self._begin(index)
         else:
@@ -193,8 +197,9 @@ class Forest:
         elif self.options.root_noise is not None:
             for tree in index:
                 priors = self._root_block(tree)["prior"].astype(float)
-                noise = self.options.root_noise.draw(priors, self._rngs[tree])
-                self._trees.noises[tree, : len(noise)] = noise
+                if self._has_noise[tree]:
+                    priors = self.options.root_noise.draw(priors, self._rngs[tree])
+                self._trees.noises[tree, : len(priors)] = priors
 
     def _draw_gumbel(self, index: np.ndarray) -> None:
         """Noise for the roots, and the schedules of their sequential halving."""
@@ -210,7 +215,7 @@ class Forest:
         for generator in {id(self._rngs[tree]): self._rngs[tree] for tree in index}.values():
             mine = [i for i, tree in enumerate(index) if self._rngs[tree] is generator]
             noise = gumbel.gumbel_noise(generator, (len(mine), counts[mine].max()), scale)
-            trees.noises[index[mine], : noise.shape[1]] = noise
+            trees.noises[index[mine], : noise.shape[1]] = noise * self._has_noise[index[mine], None]
         if rule.noise is not None:
             for tree in index:
                 actions = self._root_block(tree)["action"]

@@ -684,14 +684,15 @@ class Game:
         return action
 
     def _read_vector(self, state: State, text: str) -> np.ndarray:
-        if self.rules.read_action is not None:
-            view = StateView(self.copy(state))
-            return self.vector(state, self.rules.read_action(view, text.strip()))
+        reader = self.rules.read_action
         try:
-            numbers = [float(word) for word in text.strip("() \n\t").replace(",", " ").split()]
-        except ValueError:
+            if reader is not None:
+                numbers = reader(StateView(self.copy(state)), text.strip())
+            else:
+                numbers = [float(word) for word in text.strip("() \n\t").replace(",", " ").split()]
+        except (ValueError, IndexError, KeyError):
             numbers = []
-        if not numbers:
+        if np.size(numbers) == 0:
             raise IllegalAction(
                 f"{text.strip()!r} is no action; write {len(self.box(state)[0])} numbers, as "
                 f"{self.show_action(state, self.box(state)[0])}"

@@ -634,6 +634,11 @@ def study(
     state = game.start() if state is None else state
     if game.is_over(state):
         raise ValueError(f"the episode of {game.name} is over here, so there is nothing to study")
+    if game.is_continuous:
+        raise ValueError(
+            f"the actions of {game.name} are vectors: a node grows edges one by one and loses "
+            "edges that come back; study a game whose actions are numbers"
+        )
     law = _Law(kappa, value_weight, hbar, visit_scale, mode)
     rule = one_loop(kappa, value_weight=value_weight, hbar=hbar, visit_scale=visit_scale, mode=mode)
     tree: Tree | None = None

@@ -41,7 +41,7 @@ improve = own_gradient = find_slopes = UNBOUND
 AXES = PEAKS = UNBOUND
 
 # Where the numbers of a refinement stand.
-RATE, CLIP, STEPS, DECAY, LEVELS, FREQUENCY, LEAPS, EXPLORE = 0, 1, 2, 3, 4, 5, 6, 7
+RATE, CLIP, STEPS, DECAY, LEVELS, FREQUENCY, LEAPS, EXPLORE, UPHILL = range(9)
 
 
 @dataclass(frozen=True)
@@ -77,6 +77,17 @@ class Refinement:
         """The most improvements that follow one simulation."""
         return max(1, math.ceil(self.frequency))
 
+    def cost(self, game: Game) -> int:
+        """How many payoffs and gradients one improvement computes; with 0 < uphill < 1 a mean."""
+        stages, dim = stages_of(game), game.dim
+        if self.improve is climb_slopes:
+            slopes = 1 if self.function is not None else 2 * stages * dim
+            return 1 + int(self.parameters[STEPS]) * (slopes + 1)
+        choices = fitted(self, game).num_choices
+        levels = min(stages, int(self.parameters[LEVELS]))
+        slopes = 2 * dim * sum(choices**level for level in range(levels)) if dim > 1 else 0
+        return 1 + choices**levels + math.ceil(self.parameters[UPHILL] * slopes)
+
     def bindings(self) -> dict[str, Any]:
         """What the kernels of this module are bound to."""
         kernel = slope_by_differences if self.function is None else slope_by_function
@@ -94,7 +105,7 @@ class Refinement:
         levels = min(stages, int(self.parameters[LEVELS]))
         wide = self.num_choices
         return [
-            ("refine", float, (8,)),
+            ("refine", float, (9,)),
             ("debt", float),
             ("evaluations", np.int64),  # payoffs computed
             ("line", float, (stages, dim)),
@@ -107,6 +118,7 @@ class Refinement:
             ("width", float, (stages, dim)),  # of the box of each stage
             ("gains", float, (players,)),  # what a line returned
             ("directions", float, (stages, dim)),
+            ("uphill", float, (dim,)),
             ("digits", np.int64, (stages,)),
             ("worth", float, (levels, wide, players)),
             ("lines", float, (levels, wide, stages, dim)),
@@ -157,6 +169,7 @@ def local_minimax(
     decay: float = 0.5,
     axes: bool = False,
     peaks: bool = False,
+    uphill: float = 0.0,
     leaps: float = 0.0,
     levels: int = 3,
     best: bool = False,
@@ -175,6 +188,8 @@ def local_minimax(
         axes: steps along every axis; otherwise along one random direction.
         peaks: one candidate more, at the peak of the parabola through the three. Then replies are
             as good as the payoffs are quadratic, and what is found are best replies.
+        uphill: where actions have several coordinates, the share of steps that follow the slope of
+            the mover's payoff, which is found by differences, instead of a random direction.
         leaps: the share of steps that go anywhere in the box, whatever `step` is.
         levels: the most stages that choose; a longer line lets a random window of them choose.
         best: look around the line on which every mover takes what is worth most to it so far,
@@ -185,13 +200,12 @@ def local_minimax(
     _check(step=step, frequency=frequency, levels=levels)
     if not 0 <= decay <= 1:
         raise ValueError(f"decay must be from 0 to 1; got {decay}")
-    if axes and peaks:
-        raise ValueError("peaks=True fits a parabola along one direction; use axes=False with it")
-    if not 0 <= leaps <= 1:
-        raise ValueError(f"leaps must be from 0 to 1; got {leaps}")
-    if not 0 <= explore <= 1:
-        raise ValueError(f"explore must be from 0 to 1; got {explore}")
-    parameters = (step, 0.0, 1.0, decay, float(levels), frequency, leaps, explore)
+    if axes and (peaks or uphill):
+        raise ValueError("peaks= and uphill= go along one direction; use axes=False with them")
+    for name, share in (("uphill", uphill), ("leaps", leaps), ("explore", explore)):
+        if not 0 <= share <= 1:
+            raise ValueError(f"{name} must be from 0 to 1; got {share}")
+    parameters = (step, 0.0, 1.0, decay, float(levels), frequency, leaps, explore, uphill)
     wide = 4 if peaks else 3
     return Refinement(
         "local_minimax", play_locally, parameters, frequency, whole, None, wide, axes, peaks, best
@@ -202,6 +216,7 @@ def best_replies(
     step: float = 0.2,
     *,
     decay: float = 0.7,
+    uphill: float = 1.0,
     explore: float = 0.5,
     levels: int = 3,
     frequency: float = 0.0005,
@@ -217,6 +232,7 @@ def best_replies(
         step,
         decay=decay,
         peaks=True,
+        uphill=uphill,
         levels=levels,
         best=True,
         explore=explore,
@@ -312,23 +328,31 @@ def slope_by_function(work: Any, states: Any, data: Any) -> int:
 def slope_by_differences(work: Any, states: Any, data: Any) -> int:
     """The same by central differences."""
     for k in range(work.length):
-        mover = np.int64(work.movers[k])
-        for j in range(DIM):
-            h = 1e-5 * work.width[k, j]
-            work.slopes[k, j] = 0.0
-            if h > 0.0:
-                x = work.better[k, j]
-                work.better[k, j] = x + h
-                status = play_line(work.better, work, states, data)
-                right, at_right = work.gains[mover], work.better[k, j]
-                work.better[k, j] = x - h
-                status = max(status, play_line(work.better, work, states, data))
-                left, at_left = work.gains[mover], work.better[k, j]
-                work.better[k, j] = x
-                if status != DONE:
-                    return status
-                if at_right > at_left:  # at a border one of the two is moved back
-                    work.slopes[k, j] = (right - left) / (at_right - at_left)
+        status = difference(work, k, work.slopes[k], states, data)
+        if status != DONE:
+            return status
+    return DONE
+
+
+def difference(work: Any, stage: int, slope: np.ndarray, states: Any, data: Any) -> int:
+    """Write how the payoff of a stage's mover changes with its vector, the others as they are."""
+    mover = np.int64(work.movers[stage])
+    for j in range(DIM):
+        h = 1e-5 * work.width[stage, j]
+        slope[j] = 0.0
+        if h > 0.0:
+            x = work.better[stage, j]
+            work.better[stage, j] = x + h
+            status = play_line(work.better, work, states, data)
+            right, at_right = work.gains[mover], work.better[stage, j]
+            work.better[stage, j] = x - h
+            status = max(status, play_line(work.better, work, states, data))
+            left, at_left = work.gains[mover], work.better[stage, j]
+            work.better[stage, j] = x
+            if status != DONE:
+                return status
+            if at_right > at_left:  # at a border one of the two is moved back
+                slope[j] = (right - left) / (at_right - at_left)
     return DONE
 
 
@@ -390,6 +414,10 @@ def play_locally(work: Any, states: Any, rng: np.ndarray, data: Any) -> int:
                 return DONE
             level -= 1
             keep(work, level)
+        if DIM > 1 and work.digits[level] == 0 and work.refine[UPHILL] > 0.0:
+            status = turn_uphill(work, first + level, level, states, rng, data)
+            if status != DONE:
+                return status
         work.digits[level] += 1
         if level < num_levels - 1:
             set_candidate(work, first + level, level, np.int64(work.digits[level]), rng)
@@ -411,6 +439,28 @@ def point_directions(work: Any, first: int, num_levels: int, rng: np.ndarray) ->
         for j in range(DIM):
             work.directions[i, j] *= norm * work.width[first + i, j]
             work.slopes[first + i, j] = work.better[first + i, j]  # the middle of the candidates
+
+
+def turn_uphill(work: Any, stage: int, level: int, states: Any, rng: np.ndarray, data: Any) -> int:
+    """Let the steps of a stage follow its mover's slope, now and then; they stay as long as before.
+
+    Where a random direction leads out of the box in one coordinate and into it in another, steps
+    are cut off, and no parabola tells where the best reply is. A slope leads to it.
+    """
+    if random_unit(rng) >= work.refine[UPHILL]:
+        return DONE
+    status = difference(work, stage, work.uphill, states, data)
+    length = steepness = 0.0  # both as shares of the box
+    for j in range(DIM):
+        work.uphill[j] *= work.width[stage, j]
+        steepness += work.uphill[j] * work.uphill[j]
+        if work.width[stage, j] > 0.0:
+            length += (work.directions[level, j] / work.width[stage, j]) ** 2
+    if steepness > 0.0:
+        factor = math.sqrt(length / steepness)
+        for j in range(DIM):
+            work.directions[level, j] = factor * work.uphill[j] * work.width[stage, j]
+    return status
 
 
 def set_candidate(work: Any, stage: int, level: int, digit: int, rng: np.ndarray) -> None:

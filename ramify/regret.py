@@ -22,6 +22,7 @@ from ramify.solver import solve
 from ramify.variation import Variation
 
 MOST_DEVIATIONS = 1_000_000  # lines that are tried to find an open-loop regret
+MOST_LINES = 1_000_000  # states that max^n over candidates looks at
 EXACT = 1e-12  # rounding of values that were enumerated
 
 
@@ -120,12 +121,13 @@ def sampled_gap(
 ) -> np.ndarray:
     """What max^n over sampled actions pays more than the path, per player; of either sign.
 
-    There is one list of candidates per stage, the same whatever was done before. It is an estimate
-    of what an equilibrium pays, not a regret: also of the last player it may be negative, because
-    those before deviate too.
+    There is one list of candidates per stage, the same whatever was done before; chance is
+    averaged. It is an estimate of what an equilibrium pays, not a regret: also of the last player
+    it may be negative, because those before deviate too.
 
     Args:
-        candidates: one list per stage; without them they are drawn alike from the action space.
+        candidates: one list per stage; without them they are drawn alike, from what is allowed on
+            the path and beyond its end from the action space.
         include_path: let every stage have the path's own action as well.
     """
     walk = _Walk(game, path, state)
@@ -145,23 +147,40 @@ def sampled_equilibrium(
 ) -> tuple[list[Any], np.ndarray]:
     """The actions of max^n where every stage has a list of candidates, and what they pay.
 
-    The first of equals is taken; candidates that are not legal where they stand are left out.
+    The first of equals is taken; candidates that are not legal where they stand are left out. What
+    is paid is a mean over chance, at which the actions end.
     """
+    tried = 0
+
+    def worth(here: State, stage: int, action: Any) -> tuple[list[Any], np.ndarray]:
+        nonlocal tried
+        tried += 1
+        if tried > MOST_LINES:
+            raise RamifyError(
+                f"max^n over these candidates looks at more than {MOST_LINES:,} states of "
+                f"{game.name}; use fewer candidates"
+            )
+        after, reward = game.step(here, action)
+        actions, rest = reply(after, stage + 1)
+        return [action, *actions], reward + game.discount * rest
 
     def reply(here: State, stage: int) -> tuple[list[Any], np.ndarray]:
         if game.is_over(here):
             return [], np.zeros(game.num_players)
+        mover = game.to_play(here)
+        if mover == CHANCE:
+            drawn = [(p, worth(here, stage, outcome)[1]) for outcome, p in game.outcomes(here)]
+            return [], np.sum([p * paid for p, paid in drawn], axis=0)
         if stage >= len(candidates):
             raise RamifyError(
-                f"there are candidates for {len(candidates)} stages, and {game.name} goes on"
+                f"there are candidates for {len(candidates)} stages, and {game.name} goes on after "
+                "them; give more of them, or the game max_plies="
             )
-        mover, best = game.to_play(here), None
+        best: tuple[list[Any], np.ndarray] | None = None
         for action in _legal_of(game, here, candidates[stage]):
-            after, reward = game.step(here, action)
-            actions, rest = reply(after, stage + 1)
-            worth = reward + game.discount * rest
-            if best is None or worth[mover] > best[1][mover]:
-                best = [action, *actions], worth
+            found = worth(here, stage, action)
+            if best is None or found[1][mover] > best[1][mover]:
+                best = found
         assert best is not None
         return best
 
@@ -226,15 +245,18 @@ def _legal_of(game: Game, state: State, candidates: Sequence[Any]) -> list[Any]:
 
 
 def _drawn_candidates(game: Game, walk: _Walk, count: int, seed: int) -> list[list[Any]]:
+    """Random actions for every stage of the path, and of any longer one."""
     rng = make_rng(seed)
     lists: list[list[Any]] = []
-    for state in walk.states[:-1]:
+    for stage in range(max(len(walk.actions), game.max_plies or 0)):
+        state = walk.states[min(stage, len(walk.actions) - 1)]
         if game.is_continuous:
             lists.append([game.random_vector(state, rng) for _ in range(count)])
         else:
-            legal = game.legal(state)
+            on_path = stage < len(walk.actions)
+            actions = game.legal(state) if on_path else range(game.num_actions)
             with np.errstate(over="ignore"):
-                lists.append([legal[random_below(rng, len(legal))] for _ in range(count)])
+                lists.append([actions[random_below(rng, len(actions))] for _ in range(count)])
     return lists
 
 

@@ -14,9 +14,10 @@ from ramify import evaluators
 from ramify._compile import UNBOUND, compile_kernel
 from ramify.errors import BrokenGame
 from ramify.evaluators import (
+    DIM,
     DONE,
-    GUARD,
     HAS_CHANCE,
+    IS_CONTINUOUS,
     draw_chance,
     draw_legal,
     legal,
@@ -27,7 +28,7 @@ from ramify.evaluators import (
 from ramify.game import CHANCE, ENDLESS, OVER, Game, make_rng
 
 # Bound when a kernel is composed.
-HAS_RANDOM_ACTION = UNBOUND
+HAS_RANDOM_ACTION = draw_sample = UNBOUND
 
 PLAYOUT, SAMPLE, LEGAL, RANDOM_ACTION, COPY, STEP = range(6)
 NUM_SAMPLES = 4096
@@ -39,7 +40,7 @@ class RuleSpeed:
 
     playouts_per_second: float
     plies_per_playout: float
-    legal_ns: float
+    legal_ns: float | None  # None where actions are vectors, which nobody lists
     step_ns: float
     random_action_ns: float | None  # None where the game has no such function
     copy_ns: float  # of a state; a search copies one per simulation
@@ -49,13 +50,15 @@ def rule_speed(game: Game, *, seconds: float = 0.3, seed: int = 0) -> RuleSpeed:
     """How long the compiled rules of `game` take, each measured for about `seconds`."""
     bound = evaluators.bindings(game, evaluators.playout())
     bound["HAS_RANDOM_ACTION"] = game.rules.random_action is not None
-    largest = max(game.num_actions, game.max_outcomes)
+    bound["draw_sample"] = bound["draw_action"] if game.is_continuous else draw_legal
     states = np.zeros(2, game.dtype)
     states[0] = game.start()
     samples = np.zeros(NUM_SAMPLES, game.dtype)
-    moves = np.zeros(NUM_SAMPLES, np.int64)
+    moves: np.ndarray = np.zeros(NUM_SAMPLES, np.int64)
+    if game.is_continuous:
+        moves = np.zeros((NUM_SAMPLES, game.dim))
     arguments = (
-        states, samples, moves, np.full(2 * largest + 1024, GUARD, np.int32),
+        states, samples, moves, evaluators.action_room(game),
         np.zeros(game.max_outcomes + 1024), np.zeros((2, game.num_players)), make_rng(seed),
         game.max_plies or ENDLESS, game.data,
     )  # fmt: skip
@@ -78,7 +81,7 @@ def rule_speed(game: Game, *, seconds: float = 0.3, seed: int = 0) -> RuleSpeed:
     return RuleSpeed(
         playouts_per_second=1.0 / playout,
         plies_per_playout=NUM_SAMPLES / episodes,
-        legal_ns=nanoseconds[LEGAL],
+        legal_ns=None if game.is_continuous else nanoseconds[LEGAL],
         step_ns=max(0.0, nanoseconds[STEP] - nanoseconds[COPY]),
         random_action_ns=nanoseconds[RANDOM_ACTION] if has_shortcut else None,
         copy_ns=nanoseconds[COPY],
@@ -124,7 +127,10 @@ def time_rules(
             total += legal(samples[j], actions, data)
         elif operation == RANDOM_ACTION:
             if HAS_RANDOM_ACTION:
-                total += random_action(samples[j], rng, data)
+                if IS_CONTINUOUS:
+                    random_action(samples[j], actions[0], rng, data)
+                else:
+                    total += random_action(samples[j], rng, data)
         else:
             states[1] = samples[j]
             if operation == STEP:
@@ -152,11 +158,18 @@ def sample_states(
             if HAS_CHANCE and player == CHANCE:
                 action = draw_chance(states[1], actions, probabilities, rng, data)
             else:
-                action = draw_legal(states[1], actions, rng, data)
+                action = draw_sample(states[1], actions, rng, data)
                 samples[taken] = states[1]
-                moves[taken] = action
+                if IS_CONTINUOUS:
+                    for j in range(DIM):
+                        moves[taken, j] = actions[0, j]
+                else:
+                    moves[taken] = action
                 taken += 1
             if action < 0:
                 return -1
-            step(states[1], action, reward, data)
+            if IS_CONTINUOUS:
+                step(states[1], actions[0], reward, data)
+            else:
+                step(states[1], action, reward, data)
     return taken + episodes

@@ -374,8 +374,10 @@ def play_actions(game: Game, texts: Sequence[str], option: str = "--actions") ->
     return game.play(read_actions(game, texts, option))
 
 
-def read_actions(game: Game, texts: Sequence[str], option: str = "--actions") -> list[int]:
+def read_actions(game: Game, texts: Sequence[str], option: str = "--actions") -> list[Any]:
     """The actions of a person from the start on, all as the game shows them or all as numbers.
+
+    Vectors are written as their coordinates, with brackets around them or without.
 
     Args:
         option: whose value they are, for messages.
@@ -394,9 +396,9 @@ def read_actions(game: Game, texts: Sequence[str], option: str = "--actions") ->
         raise
 
 
-def _read_shown(game: Game, text: str, option: str) -> list[int]:
+def _read_shown(game: Game, text: str, option: str) -> list[Any]:
     """Actions written as the game shows them."""
-    state, actions = game.start(), list[int]()
+    state, actions = game.start(), list[Any]()
     while text := text.strip(" ,"):
         if game.is_over(state):
             raise RamifyError(
@@ -411,15 +413,17 @@ def _read_shown(game: Game, text: str, option: str) -> list[int]:
     return actions
 
 
-def _read_first(game: Game, state: np.record, text: str) -> tuple[int, str]:
+def _read_first(game: Game, state: np.record, text: str) -> tuple[Any, str]:
     """The first of several actions in a text, and what follows it."""
     # What is shown may hold spaces and commas itself, as in "heap 1, take 2".
-    shown = {game.show_action(state, action): action for action in game.legal(state)}
+    legal = [] if game.is_continuous else game.legal(state)
+    shown = {game.show_action(state, action): action for action in legal}
     for name in sorted(shown, key=len, reverse=True):
         if name and re.match(rf"{re.escape(name)}(?=[\s,]|$)", text):
             return shown[name], text[len(name) :]
     # A game may read other ways of writing an action, of one word or of several.
-    for word in itertools.islice(re.finditer(r"[^\s,]+", text), MOST_WORDS):
+    most = max(MOST_WORDS, game.dim)
+    for word in itertools.islice(re.finditer(r"[^\s,]+", text), most):
         with contextlib.suppress(IllegalAction):
             return game.read_action(state, text[: word.end()]), text[word.end() :]
     first, _, rest = text.partition(",")

@@ -279,6 +279,13 @@ def test_actions_include_chance_outcomes_and_may_hold_spaces(run, file, words):
     assert "heads" in output
 
 
+@pytest.mark.parametrize("written", [["--actions=-0.2,2.5"], ["--actions", "-0.2", "2.5"]])
+def test_actions_that_are_vectors_are_written_as_numbers(run, written):
+    output = run("search", "loss_game", *written, "--simulations", "50")
+    assert output.startswith("x1: -0.2\nx2: 2.5\nx3: -\n")
+    assert "player 2 to play" in output
+
+
 def test_an_episode_that_is_over_is_not_searched(run, file):
     assert "The episode is over" in run("search", f"{file}:race", "--actions", "+2,+2")
 
@@ -722,6 +729,20 @@ def test_ctrl_c_leaves_the_episode(play, file, monkeypatch, where):
     assert play(f"{file}:race", "+1", "+2").endswith("\nGood-bye.\n")
 
 
+def test_a_person_can_play_vectors(play):
+    output = play("leap", "2", "0.25")
+    assert "your action (-1 to 1): 2\n" in output
+    assert "action [2.0] is not legal; expected [-1.0] to [1.0]; or hint, undo, quit" in output
+    assert "The episode is over after 2 plies." in output
+
+
+def test_agents_do_not_play_vectors(refused):
+    message = refused("play", "leap", "--against", "random")
+    assert "the actions of leap are vectors, and agents play games whose actions are numbers" in (
+        message
+    )
+
+
 def test_play_can_be_watched(play, file):
     output = play(f"{file}:race", options=("--player", "none"))
     assert "your action" not in output
@@ -920,13 +941,15 @@ def test_bench_measures_a_game_and_says_whether_it_compiled(run, file, monkeypat
 
 
 def test_bench_without_a_game_measures_the_built_in_ones(run, monkeypatch):
-    monkeypatch.setattr(ramify.games, "__all__", ["connect_four"])
-    header, row = run("bench", "--seconds", "0.05").splitlines()
+    monkeypatch.setattr(ramify.games, "__all__", ["connect_four", "leap"])
+    header, row, vectors = run("bench", "--seconds", "0.05").splitlines()
     assert re.sub(" +", " ", header) == (
         "game compile s machine code simulations/s bytes/edge depth playouts/s steps/s legal ns "
         "step ns random_action ns copy ns"
     )
     assert row.startswith("connect_four ")
+    # Vectors are not listed, and this game draws none of its own.
+    assert re.match(r"leap .* - +[\d.]+ +- +[\d.]+$", vectors)
 
 
 def test_cache_shows_its_entries_and_clears_them(run, monkeypatch, tmp_path):

@@ -109,9 +109,22 @@ def test_actions_are_shown_and_read_as_vectors():
         LOSS_3D.read_action(start, "left")
 
 
+def test_a_vector_that_the_game_cannot_read_is_illegal():
+    rules = LOSS.rules
+    game = ramify.Game(
+        LOSS.dtype, None, rules.step, num_players=3, action_space=LOSS.action_space, max_plies=3,
+        read_action=lambda state, text: [{"left": -1.0, "right": 1.0}[text]],
+    )  # fmt: skip
+    assert game.read_action(game.start(), " left ").tolist() == [-1.0]
+    with pytest.raises(ramify.IllegalAction, match=r"'up' is no action; write 1 numbers"):
+        game.read_action(game.start(), "up")
+
+
 def test_a_continuous_game_lists_no_actions_and_a_discrete_one_has_no_box():
     with pytest.raises(TypeError, match="too many to list"):
         LOSS.legal(LOSS.start())
+    with pytest.raises(TypeError, match=r"continuous\.solve_backward"):
+        ramify.solve(LOSS)
     with pytest.raises(TypeError, match="legal"):
         games.nim().box(games.nim().start())
 
@@ -439,6 +452,15 @@ def test_local_max_n_with_peaks_comes_to_the_equilibrium_of_foresight():
     stuck = (-0.4155751302, 1.1279140305, -0.7575613137)  # where own gradients end
     found = continuous.local_maxn(LOSS, stuck, peaks=True, decay=0.9, num_steps=80)
     np.testing.assert_allclose(np.concatenate(found.actions), equilibrium(), atol=1e-3)
+
+
+def test_directions_uphill_lead_to_the_equilibrium_of_foresight_in_three_dimensions():
+    """Steps along a random direction are often cut off by a box, those along a slope seldom."""
+    for seed in range(4):
+        found = continuous.local_maxn(
+            LOSS_3D, step=0.1, decay=0.95, peaks=True, uphill=1.0, num_steps=150, seed=seed
+        )
+        np.testing.assert_allclose([a.sum() for a in found.actions], equilibrium(), atol=1e-4)
 
 
 def test_solvers_without_a_tree_run_as_plain_python(monkeypatch):

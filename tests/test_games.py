@@ -14,7 +14,16 @@ import pytest
 import ramify.games
 from ramify import CHANCE, Game, IllegalAction
 from ramify.game import StateView, make_rng
-from ramify.games import connect_four, n_in_a_row, nim, pig, tic_tac_toe, twenty48
+from ramify.games import (
+    connect_four,
+    loss_game,
+    n_in_a_row,
+    nim,
+    pig,
+    point_mass,
+    tic_tac_toe,
+    twenty48,
+)
 from ramify.games.n_in_a_row import longest_run
 from tests.perft import CompiledGame, Recorded
 from tests.record import GOLDEN, episode_text
@@ -152,6 +161,8 @@ def test_playouts_of_a_game_pay_what_its_steps_pay(factory: Any) -> None:
     [
         (connect_four, {"rows": 8, "cols": 7}, "at most 62; got rows=8, cols=7"),
         (connect_four, {"rows": 0}, "at most 62; got rows=0"),
+        (loss_game, {"dim": 0}, "dim must be a whole number of at least 1; got 0"),
+        (loss_game, {"dim": 1.5}, "dim must be a whole number of at least 1; got 1.5"),
         (n_in_a_row, {"rows": 101}, "from 1 to 100; got rows=101, cols=15"),
         (n_in_a_row, {"cols": 0}, "from 1 to 100; got rows=15, cols=0"),
         (n_in_a_row, {"length": 16}, "from 1 to 15 on a board of 15 x 15; got 16"),
@@ -162,6 +173,8 @@ def test_playouts_of_a_game_pay_what_its_steps_pay(factory: Any) -> None:
         (nim, {"heaps": (3, 0)}, r"sizes from 1 to 1000, at least one; got \(3, 0\)"),
         (pig, {"target": 0}, "from 1 to 1,000,000 points; got 0"),
         (pig, {"num_players": 1}, "from 2 to 100; got 1"),
+        (point_mass, {"stages": 0}, "stages must be a whole number from 1 to 127; got 0"),
+        (point_mass, {"stages": 128}, "stages must be a whole number from 1 to 127; got 128"),
         (twenty48, {"max_tile": 1000}, "a power of two from 8 to 32768; got 1000"),
         (twenty48, {"max_tile": 65536}, "a power of two from 8 to 32768; got 65536"),
     ],

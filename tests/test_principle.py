@@ -598,6 +598,8 @@ def test_a_study_says_what_it_cannot_do(connect_four):
         principle.study(connect_four, keep=lambda visits, q, prior: np.array([True, False]))
     with pytest.raises(ValueError, match="nothing is kept; keep a child"):
         principle.study(connect_four, keep=lambda visits, q, prior: visits < 0)
+    with pytest.raises(ValueError, match=r"loss_game are vectors.*edges that come back"):
+        principle.study(games.loss_game())
 
 
 def test_a_page_needs_nothing_else(pruned, tmp_path):

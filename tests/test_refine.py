@@ -18,6 +18,7 @@ KINDS = [
     refine.local_minimax(0.05, axes=True, frequency=0.1),
     refine.best_replies(frequency=0.05),
 ]
+LOSS_3D = games.loss_game(3)
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: f"{kind.name} {kind.frequency}")
@@ -77,6 +78,26 @@ def test_the_frequency_says_how_often_lines_are_improved():
     assert evaluations(2.0) == 200 + 400 * 28
 
 
+@pytest.mark.parametrize("game", [LOSS, LOSS_3D], ids=["dim 1", "dim 3"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        refine.gradient(num_steps=3, frequency=1.0),
+        refine.local_minimax(axes=True, frequency=1.0),
+        refine.best_replies(frequency=1.0),
+    ],
+    ids=["gradient", "axes", "uphill"],
+)
+def test_an_improvement_takes_as_many_payoffs_as_it_says(game, kind):
+    result = ramify.search(game, game.start(), num_simulations=50, refine=kind, seed=0)
+    assert result.evaluations == 50 * (1 + kind.cost(game))
+
+
+def test_a_gradient_that_is_given_counts_once():
+    kind = refine.gradient(num_steps=3, gradient=lambda line, slopes: None)
+    assert kind.cost(LOSS_3D) == 1 + 3 * 2
+
+
 def test_refined_trees_are_kept_saved_and_pruned(tmp_path):
     searcher = ramify.Searcher(LOSS, refine=refine.best_replies(frequency=0.05))
     result = searcher.search(num_simulations=500)
@@ -100,6 +121,8 @@ def test_refined_trees_are_kept_saved_and_pruned(tmp_path):
         (lambda: refine.gradient(gradient=lambda x: None), "line, slopes"),
         (lambda: refine.local_minimax(axes=True, peaks=True), "axes=False"),
         (lambda: refine.local_minimax(decay=2.0), "decay"),
+        (lambda: refine.local_minimax(axes=True, uphill=1.0), "axes=False"),
+        (lambda: refine.local_minimax(uphill=1.5), "uphill must be from 0 to 1; got 1.5"),
     ],
 )
 def test_a_refinement_that_makes_no_sense_is_refused(make, message):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import ramify
-from ramify import games, regret
+from ramify import RamifyError, games, regret
 from ramify.games.loss_game import equilibrium, reply_2, reply_3
 
 LOSS, LOSS_3D = games.loss_game(), games.loss_game(3)
@@ -97,3 +97,46 @@ def test_sampled_gaps_of_a_discrete_game_leave_illegal_candidates_out():
     game = games.tic_tac_toe()
     gap = regret.sampled_gap(game, [0, 1, 4, 2, 8], candidates=[range(9)] * 9)
     assert gap.tolist() == [-1.0, 1.0]  # all candidates: a draw is what best play pays
+
+
+def test_sampled_gaps_are_known_where_other_lines_are_longer_than_the_path():
+    game = games.tic_tac_toe()  # a path of five plies, and lines of nine
+    gap = regret.sampled_gap(game, [0, 3, 1, 4, 2], num_candidates=2, seed=1)
+    assert gap[0] == -gap[1]
+    assert gap[0] in (-2.0, -1.0, 0.0)
+
+
+def test_sampled_gaps_average_over_chance():
+    stake = np.dtype([("ply", np.int8), ("to_play", np.int8)])
+
+    def legal(state, actions):
+        actions[0] = 0
+        return 1
+
+    def step(state, action, reward):
+        if state.to_play == ramify.CHANCE:
+            reward[0] += 4.0 * action
+            state.to_play = ramify.OVER
+        else:
+            state.to_play = ramify.CHANCE
+        state.ply += 1
+
+    def chance(state, outcomes, probabilities):
+        outcomes[0], outcomes[1] = 0, 1
+        probabilities[0], probabilities[1] = 0.75, 0.25
+        return 2
+
+    game = ramify.Game(
+        stake, legal, step, num_players=1, num_actions=1, chance=chance, max_outcomes=2, max_plies=2
+    )
+    assert regret.sampled_gap(game, [0, 1]).tolist() == [1.0 - 4.0]
+    assert regret.sampled_gap(game, [0, 0]).tolist() == [1.0 - 0.0]
+
+
+def test_sampled_gaps_that_cannot_be_had_are_refused(monkeypatch):
+    monkeypatch.setattr(regret, "MOST_LINES", 1000)
+    with pytest.raises(RamifyError, match=r"more than 1,000 states of loss_game; use fewer cand"):
+        regret.sampled_gap(LOSS, equilibrium(), num_candidates=10)
+    path = games.pig(10).random_episode(3).actions  # a game without a horizon
+    with pytest.raises(RamifyError, match=r"6 stages, and pig.* goes on .*; give more of them"):
+        regret.sampled_gap(games.pig(10), path, num_candidates=2)

@@ -308,6 +308,21 @@ def test_a_shown_action_may_hold_a_comma():
     assert specs.play_actions(game, ["3, 2"]) == game.play([3, 2])
 
 
+@pytest.mark.parametrize("written", ["(1, 0, 0), (2, 1, -1)", "1 0 0 2 1 -1", "1,0,0, (2 1 -1)"])
+def test_vectors_are_read_one_after_the_other(written):
+    game = ramify.games.loss_game(3)
+    state = specs.play_actions(game, [written])
+    assert state == game.play([(1, 0, 0), (2, 1, -1)])
+
+
+def test_a_mistaken_vector_is_told_by_its_number():
+    game = ramify.games.loss_game()
+    with pytest.raises(RamifyError, match=r"--actions, number 2: action \[7.0\] is not legal"):
+        specs.play_actions(game, ["-0.2, 7"])
+    with pytest.raises(RamifyError, match=r"--actions, number 1: 'left' is no action; write 1 num"):
+        specs.play_actions(game, ["left"])
+
+
 def test_a_mistaken_action_is_told_by_its_number():
     with pytest.raises(RamifyError, match="--moves, number 2: '9' is not a legal action"):
         specs.play_actions(ramify.games.connect_four(), ["1", "9"], option="--moves")

@@ -33,6 +33,7 @@ from ramify.game import Game
 BENCH_SIMULATIONS = 10_000
 BENCH_REPEATS = 3
 BENCH_RULE_SECONDS = 0.1
+BENCH_RULES = ("legal_ns", "step_ns", "random_action_ns", "copy_ns")
 
 
 @app.command
@@ -124,14 +125,12 @@ def bench(game: str | None = None, /, *, budget: Budget = NO_BUDGET, json: Flag 
          "steps/s", "legal ns", "step ns", "random_action ns", "copy ns"]
     ]  # fmt: skip
     for row in figures:
-        shortcut = row["random_action_ns"]
         rows.append([
             row["game"], f"{row['compile_seconds']:.2f}", row["machine_code"],
             f"{row['simulations_per_second']:,.0f}", f"{row['bytes_per_edge']:.1f}",
             f"{row['mean_depth']:.1f}", f"{row['playouts_per_second']:,.0f}",
             f"{row['playouts_per_second'] * row['plies_per_playout']:,.0f}",
-            f"{row['legal_ns']:.1f}", f"{row['step_ns']:.1f}",
-            "-" if shortcut is None else f"{shortcut:.1f}", f"{row['copy_ns']:.1f}",
+            *("-" if row[name] is None else f"{row[name]:.1f}" for name in BENCH_RULES),
         ])  # fmt: skip
     print_table(rows, left=(0, 2))
 

@@ -8,6 +8,7 @@ from ramify.game import OVER, Box, Game
 
 EFFORT = 0.1  # what a push of 1 costs
 STRONGEST = 2.0
+MOST_STAGES = 127  # that the field `ply` holds
 
 
 def point_mass(stages: int = 6) -> Game:
@@ -16,6 +17,8 @@ def point_mass(stages: int = 6) -> Game:
     The best pushes are a linear function of position and speed while none of them is cut off at
     2, so that they can be told exactly.
     """
+    if not isinstance(stages, int) or not 1 <= stages <= MOST_STAGES:
+        raise ValueError(f"stages must be a whole number from 1 to {MOST_STAGES}; got {stages!r}")
     position = np.dtype(
         [("x", np.float64), ("v", np.float64), ("ply", np.int8), ("to_play", np.int8)]
     )

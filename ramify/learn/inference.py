@@ -62,7 +62,7 @@ def predictor(
         network.check_module(model)
     else:
         network.check_network(model, game)
-    predict = _by_torch(model) if backend == "torch" else _by_onnx(_onnx_bytes(model, game))
+    predict = _by_torch(model) if backend == "torch" else _by_onnx(onnx_bytes(model, game))
     return _over_symmetries(predict, game) if symmetries else predict
 
 
@@ -109,7 +109,7 @@ def _over_symmetries(predict: Predictor, game: Game | None) -> Predictor:
 def export_onnx(model: nn.Module, game: Game, path: str | os.PathLike[str]) -> None:
     """Write a network as an ONNX file: input `observations`, outputs `logits` and `values`."""
     load_module("ramify.learn.network").check_network(model, game)
-    content = _onnx_bytes(model, game)
+    content = onnx_bytes(model, game)
     with replacing(Path(path)) as file:
         file.write(content)
 
@@ -120,13 +120,24 @@ def load_onnx(
 ) -> evaluators.Evaluator:  # fmt: skip
     """The network of an ONNX file as an evaluator, without torch; arguments as in `evaluator`."""
     path = Path(path)
-    predict = _by_onnx(path.read_bytes(), str(path))
-    _check_answer(predict, game, path)
+    return onnx_evaluator(
+        path.read_bytes(), game, symmetries=symmetries, leaves=leaves, cache=cache, name=str(path)
+    )
+
+
+def onnx_evaluator(
+    content: bytes, game: Game, *, symmetries: bool = False, leaves: int = 1,
+    cache: str | int = "64MB", name: str = "network",
+) -> evaluators.Evaluator:  # fmt: skip
+    """The network of an ONNX file's bytes as an evaluator; arguments as in `evaluator`."""
+    predict = _by_onnx(content, name)
+    _check_answer(predict, game, name)
     function = _over_symmetries(predict, game) if symmetries else predict
-    return evaluators.network(function, name=path.stem, leaves=leaves, cache=cache)
+    return evaluators.network(function, name=name, leaves=leaves, cache=cache)
 
 
-def _onnx_bytes(model: nn.Module, game: Game | None) -> bytes:
+def onnx_bytes(model: nn.Module, game: Game | None) -> bytes:
+    """A network as the content of an ONNX file."""
     torch, network = load_module("torch"), load_module("ramify.learn.network")
     if game is not None:
         shape: Any = game.observation_shape
@@ -187,7 +198,7 @@ def _by_onnx(content: bytes, told: str = "the network") -> Predictor:
     return predict
 
 
-def _check_answer(predict: Predictor, game: Game, path: Path) -> None:
+def _check_answer(predict: Predictor, game: Game, told: str) -> None:
     """Raise where an ONNX network does not fit the game."""
     observations = np.zeros((2, *(game.observation_shape or ())), np.float32)
     shapes = [(2, game.num_actions), (2, game.num_players)]
@@ -195,11 +206,11 @@ def _check_answer(predict: Predictor, game: Game, path: Path) -> None:
         came = [part.shape for part in predict(observations)]
     except Exception as error:
         raise BrokenGame(
-            f"{path} does not take observations of {game.name}, {list(observations.shape)}; "
+            f"{told} does not take observations of {game.name}, {list(observations.shape)}; "
             f"export it with export_onnx(model, game, path): {error}"
         ) from error
     if came != shapes:
         raise BrokenGame(
-            f"{path} answers logits and values of shapes {came} to 2 observations of {game.name}; "
+            f"{told} answers logits and values of shapes {came} to 2 observations of {game.name}; "
             f"expected {shapes}"
         )

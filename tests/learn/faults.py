@@ -14,6 +14,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+ROOT = Path(__file__).parent.parent.parent
+
+
+def plain_weights(iteration: int) -> dict[str, np.ndarray]:
+    """Weights that need no torch, and tell of which iteration they are."""
+    rng = np.random.default_rng(iteration)
+    return {"layer.weight": rng.normal(size=(50, 40)).astype(np.float32), "bias": np.arange(3)}
+
 
 def killed_at(call: int, work: Callable[[], None]) -> int:
     """Do `work` in a process that is killed (-9) at its n-th change of a file; how many it did.
@@ -103,7 +111,10 @@ def _count_changes(call: int) -> list[int]:
 def killed_after(seconds: float, code: str, *arguments: object) -> str:
     """What a Python process printed until it was killed (-9), so long after its first line."""
     with subprocess.Popen(
-        [sys.executable, "-c", code, *map(str, arguments)], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", code, *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
     ) as process:
         assert process.stdout is not None
         first = process.stdout.readline()

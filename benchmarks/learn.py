@@ -1,0 +1,184 @@
+"""Does it learn? One training from scratch per game, measured afterwards. Prints JSON.
+
+    python benchmarks/learn.py tic_tac_toe | connect_four | othello | hex [--folder runs]
+
+Each part trains in a folder of its own below `--folder` and goes on where it was when it is called
+again. tic_tac_toe: five seeds of at most five minutes each, then every reply of an opponent is
+tried. connect_four: one hour, then 1000 positions whose exact value bitbully (of the dev extra)
+knows, and 200 games against playout search with 5,000 simulations. othello (6x6) and hex (5x5):
+half an hour, then the ratings of the checkpoints.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import ramify
+from ramify import arena, games
+from ramify.learn import exact, inference, ladder, replies
+from ramify.learn.run import Run, new_network
+from ramify.learn.training import Progress, train
+
+HERE = {"workers": 2, "root_selection": "gumbel", "policy_target": "gumbel"}
+
+
+def tell(progress: Progress) -> None:
+    """One line on the terminal, written over."""
+    parts = [
+        f"iteration {progress.iteration}",
+        f"{progress.phase} {progress.done}/{progress.total}",
+        f"{progress.games} games",
+        f"{progress.simulations_per_second:,.0f} simulations/s",
+    ]
+    if progress.policy_loss is not None:
+        parts.append(f"loss {progress.policy_loss:.3f} + {progress.value_loss:.3f}")
+    if progress.seconds_left is not None:
+        parts.append(f"{progress.seconds_left / 60:.0f} min left")
+    print("\r" + ", ".join(parts).ljust(110), end="", file=sys.stderr, flush=True)
+
+
+def trained(game: ramify.Game, folder: Path, **options: Any) -> tuple[Run, dict[str, Any]]:
+    """The run, and what it took."""
+    run = train(game, folder, progress=tell, **options)
+    print(file=sys.stderr)
+    last = run.metrics("checkpoint")[-1]
+    played = run.metrics("self-play")[-1]
+    return run, {
+        "options": options, "minutes": round(last["seconds"] / 60, 2), "games": played["games"],
+        "positions": played["positions"], "simulations": played["simulations"],
+        "iterations": last["iteration"], "weights_sha256": last["weights_sha256"],
+    }  # fmt: skip
+
+
+# --- tic-tac-toe ---------------------------------------------------------------------------------
+
+
+def tic_tac_toe(given: argparse.Namespace) -> dict[str, Any]:
+    """Perfect play at 50 simulations, from scratch, for each of the seeds."""
+    game = games.tic_tac_toe()
+    rows = []
+    for seed in range(given.seeds):
+        run, took = trained(
+            game, given.folder / f"tic_tac_toe-{seed}", seed=seed, max_hours=5 / 60,
+            max_iterations=40, ladder_games=0, **HERE,
+        )  # fmt: skip
+        network = inference.evaluator(new_network(game, run.options), game, backend="onnx")
+        rows.append(took | {
+            "search_50": against_all(game, by_search(game, run.evaluator(), 50)),
+            "raw_policy": against_all(game, by_policy(game, run.evaluator())),
+            "untrained_50": against_all(game, by_search(game, network, 50)),
+        })  # fmt: skip
+    perfect = sum(row["search_50"]["gave_away"] + row["search_50"]["lost"] == 0 for row in rows)
+    return {"perfect": perfect, "of": len(rows), "each": rows}
+
+
+Player = Callable[[np.record], int]
+
+
+def by_search(game: ramify.Game, evaluator: Any, simulations: int) -> Player:
+    return lambda state: (
+        ramify.search(game, state, num_simulations=simulations, evaluator=evaluator).action
+    )
+
+
+def by_policy(game: ramify.Game, evaluator: Any) -> Player:
+    return lambda state: exact.raw_actions(game, evaluator, [state])[0]
+
+
+def against_all(game: ramify.Game, act: Player) -> dict[str, int]:
+    return asdict(replies.try_all(game, act))
+
+
+# --- connect four --------------------------------------------------------------------------------
+
+
+def connect_four(given: argparse.Namespace) -> dict[str, Any]:
+    """An hour of training against exact values and against playout search."""
+    game = games.connect_four()
+    run, took = trained(
+        game, given.folder / "connect_four", num_simulations=64, max_hours=given.hours or 0.95,
+        seed=given.seed, **HERE,
+    )  # fmt: skip
+    positions = exact.exact_positions(game, num_positions=1000, seed=given.seed)
+    assert positions is not None
+    untrained = inference.evaluator(new_network(game, run.options), game, backend="onnx")
+    players = {
+        "search_200": lambda: searched(run.evaluator()),
+        "raw_policy": lambda: exact.raw_actions(game, run.evaluator(), positions.states),
+        "untrained_200": lambda: searched(untrained),
+        "playout_200": lambda: exact.playout_actions(game, positions.states, 200),
+    }
+
+    def searched(evaluator: Any) -> list[int]:
+        return exact.searched_actions(
+            game, evaluator, positions.states, run.options, num_simulations=200
+        )
+
+    kept = {name: round(positions.share_kept(act()), 4) for name, act in players.items()}
+    print(f"kept: {kept}", file=sys.stderr)
+    against = arena.match(
+        "connect_four",
+        {
+            "network_200": f"network(run={str(run.folder)!r}, simulations=200)",
+            "playout_5000": "search(simulations=5000)",
+        },
+        num_games=200, openings=4, seed=given.seed, processes=2,
+        file=given.folder / "connect_four-match.jsonl",
+    )  # fmt: skip
+    return {"took": took, "positions": len(positions.states), "kept": kept,
+            "match": against.to_json(), "ladder": list(climbed(run))}  # fmt: skip
+
+
+def climbed(run: Run) -> Iterator[dict[str, Any]]:
+    """The ratings of the checkpoints with their intervals."""
+    found = ladder.ratings(run)
+    yield from [] if found is None else found.rows()
+
+
+# --- progress ------------------------------------------------------------------------------------
+
+
+def progress_of(name: str, game: ramify.Game) -> Callable[[argparse.Namespace], dict[str, Any]]:
+    def part(given: argparse.Namespace) -> dict[str, Any]:
+        """Half an hour of training: are the intervals of first and last checkpoint apart?"""
+        run, took = trained(
+            game, given.folder / name, max_hours=given.hours or 0.5, keep_every=10,
+            seed=given.seed, **HERE,
+        )  # fmt: skip
+        return {"took": took, "ladder": list(climbed(run))}
+
+    return part
+
+
+PARTS = {
+    "tic_tac_toe": tic_tac_toe,
+    "connect_four": connect_four,
+    "othello": progress_of("othello", games.othello(size=6)),
+    "hex": progress_of("hex", games.hex(size=5)),
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("part", choices=PARTS)
+    parser.add_argument("--folder", type=Path, default=Path("runs"))
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seeds", type=int, default=5, help="of tic_tac_toe")
+    parser.add_argument("--hours", type=float, help="of training, where it is not tic_tac_toe")
+    given = parser.parse_args()
+    began = time.monotonic()
+    found = PARTS[given.part](given)
+    print(json.dumps({given.part: found, "seconds": round(time.monotonic() - began, 1)}, indent=1))
+
+
+if __name__ == "__main__":
+    main()

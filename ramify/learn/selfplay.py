@@ -1,0 +1,207 @@
+"""Episodes that a network plays against itself, many at the same time."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ramify import selection
+from ramify.choice import falling_temperature, temperature_policy
+from ramify.errors import BrokenGame
+from ramify.evaluators import Evaluator
+from ramify.forest import Forest, Root
+from ramify.game import CHANCE, ENDLESS, Game
+from ramify.learn.extras import load_module
+from ramify.learn.options import Options
+from ramify.learn.replay import make_positions
+from ramify.learn.targets import (
+    divergence,
+    n_step_returns,
+    surprise_weights,
+    to_frames,
+)
+from ramify.selection import annealed
+
+
+@dataclass(frozen=True)
+class Episode:
+    """One episode as it goes into the replay, and what it took."""
+
+    number: int
+    positions: np.ndarray  # of `replay.position_dtype`
+    returns: np.ndarray  # [players], from the start on
+    num_plies: int
+    simulations: int
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What the episodes of one iteration are played with."""
+
+    game: Game
+    options: Options
+    network: Any  # the bytes of an ONNX file, or a module for torch
+    iteration: int
+
+    def play(self, numbers: Sequence[int]) -> Iterator[Episode]:
+        """Episodes that are played together, as they end; the same numbers give the same ones."""
+        evaluator = network_evaluator(self.network, self.game, self.options)
+        return play_episodes(self.game, evaluator, self.options, numbers, iteration=self.iteration)
+
+
+def network_evaluator(network: Any, game: Game, options: Options) -> Evaluator:
+    """The evaluator of a network as `Setup` has it."""
+    inference = load_module("ramify.learn.inference")
+    make = inference.onnx_evaluator if isinstance(network, bytes) else inference.evaluator
+    evaluator: Evaluator = make(
+        network, game, symmetries=options.evaluation_symmetries, leaves=options.leaves
+    )
+    return evaluator
+
+
+def search_options(options: Options, iteration: int) -> dict[str, Any]:
+    """What a search of self-play is made of."""
+    rule = selection.puct(c=options.c)
+    if options.root_selection == "gumbel":
+        return {"root_selection": selection.gumbel(num_considered=options.num_considered)}
+    end = options.noise_fraction if options.noise_end is None else options.noise_end
+    fraction = annealed(options.noise_fraction, end, iteration, options.noise_iterations)
+    noise = selection.dirichlet(options.noise_alpha, fraction) if fraction > 0 else None
+    return {"selection": rule, "root_noise": noise}
+
+
+def play_episodes(
+    game: Game,
+    evaluator: Evaluator,
+    options: Options,
+    numbers: Sequence[int],
+    *,
+    iteration: int = 0,
+) -> Iterator[Episode]:
+    """Play the episodes of these numbers, `num_trees` at a time, and yield them as they end.
+
+    What happens in an episode follows from the seed, its number, the evaluator, and which others
+    are played with it (a network's answer depends, in its last digits, on the batch).
+    """
+    left = deque(numbers)
+    num_trees = min(options.num_trees, len(left))
+    forest = Forest(game, num_trees, evaluator=evaluator, **search_options(options, iteration))
+    plays: dict[int, _Play] = {}
+
+    def begin(tree: int) -> None:
+        if left:
+            plays[tree] = _Play(game, options, left.popleft())
+            plays[tree].plant(forest, tree)
+
+    for tree in range(num_trees):
+        begin(tree)
+    while plays:
+        for tree in forest.step():
+            play = plays[int(tree)]
+            play.take(forest.root(int(tree)))
+            if play.is_over:
+                del plays[int(tree)]
+                yield play.episode()
+                begin(int(tree))
+            else:
+                play.plant(forest, int(tree))
+
+
+class _Play:
+    """One episode under way."""
+
+    def __init__(self, game: Game, options: Options, number: int) -> None:
+        self.game, self.options, self.number = game, options, number
+        self.rng = np.random.default_rng([options.seed, number])
+        self.state = game.start()
+        self.is_full = True
+        self.simulations = 0
+        self.rewards: list[np.ndarray] = []  # of every ply, those of chance included
+        self.plies: list[int] = []  # those with a decision; the lists below have one entry for each
+        self.states: list[np.record] = []
+        self.policies: list[tuple[np.ndarray, np.ndarray]] = []
+        self.values: list[np.ndarray] = []
+        self.surprises: list[float] = []
+        self.policy_weights: list[float] = []
+        self._pass_chance()
+        if self.is_over:
+            raise BrokenGame(f"{game.name} is over before anyone has acted; nothing can be learned")
+
+    @property
+    def is_over(self) -> bool:
+        return self.game.is_over(self.state)
+
+    def plant(self, forest: Forest, tree: int) -> None:
+        """Let a tree of the forest search the state."""
+        options = self.options
+        self.is_full = self.rng.random() < options.full_search_share
+        budget = options.num_simulations if self.is_full else options.fast_simulations
+        assert budget is not None
+        seed = int(self.rng.integers(2**62))
+        forest.plant([tree], [self.state], num_simulations=budget, seed=seed, noise=self.is_full)
+        self.simulations += budget
+
+    def take(self, root: Root) -> None:
+        """Note what the search found, and act."""
+        shares = root.visits / root.visits.sum()
+        target = root.improved() if self.options.policy_target == "gumbel" else shares
+        assert root.priors is not None
+        self.plies.append(len(self.rewards))
+        self.states.append(self.state)
+        self.policies.append((root.actions, target))
+        self.values.append(root.value)
+        self.surprises.append(float(divergence(target, root.priors)))
+        self.policy_weights.append(1.0 if self.is_full else 0.0)
+        self._step(int(root.actions[self._choice(root)]))
+        self._pass_chance()
+
+    def _choice(self, root: Root) -> int:
+        """The edge to take: by visits at the temperature of the ply, or as Gumbel's search says."""
+        options, ply = self.options, len(self.rewards)
+        if options.root_selection == "gumbel":
+            return root.gumbel_choice()
+        degree = falling_temperature(
+            ply, options.temperature, options.temperature_decay, options.temperature_floor
+        )
+        assert options.temperature_cutover is not None
+        if ply >= options.temperature_cutover:
+            degree = 0.0
+        return int(self.rng.choice(len(root.visits), p=temperature_policy(root.visits, degree)))
+
+    def _pass_chance(self) -> None:
+        while self.game.to_play(self.state) == CHANCE:
+            outcomes = self.game.outcomes(self.state)
+            drawn = self.rng.choice(len(outcomes), p=[share for _, share in outcomes])
+            self._step(outcomes[int(drawn)][0])
+
+    def _step(self, action: int) -> None:
+        self.state, reward = self.game.step(self.state, action)
+        self.rewards.append(reward)
+        longest = self.game.max_plies or ENDLESS
+        if len(self.rewards) >= longest and not self.is_over:
+            raise BrokenGame(
+                f"an episode of {self.game.name} is not over after {len(self.rewards)} plies; give "
+                "the game max_plies=, or let it end"
+            )
+
+    def episode(self) -> Episode:
+        """The episode, now that it is over, with what is to be learned from it."""
+        game, options = self.game, self.options
+        rewards, plies = np.array(self.rewards), np.array(self.plies)
+        values = np.full((len(rewards), game.num_players), np.nan)
+        values[plies] = self.values
+        returns = n_step_returns(
+            rewards, discount=game.discount, values=values, num_steps=options.value_plies
+        )[plies]
+        players = np.array([state["to_play"] for state in self.states])
+        positions = make_positions(
+            game, np.array(self.states, game.dtype), self.policies, to_frames(returns, players),
+            search_values=to_frames(np.array(self.values), players),
+            weights=surprise_weights(np.array(self.surprises), options.surprise_share),
+            policy_weights=self.policy_weights, plies=plies,
+        )  # fmt: skip
+        return Episode(self.number, positions, rewards.sum(axis=0), len(rewards), self.simulations)

@@ -1,0 +1,157 @@
+"""Episodes of self-play: what they hold, and that they follow from their seeds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import ramify
+from ramify import evaluators, games
+from ramify.learn.options import make_options
+from ramify.learn.selfplay import play_episodes, search_options
+
+GAME = games.tic_tac_toe()
+
+
+def flat(game):
+    """A network that knows nothing."""
+
+    def network(observations):
+        count = len(observations)
+        return np.zeros((count, game.num_actions)), np.zeros((count, game.num_players))
+
+    return evaluators.network(network)
+
+
+def played(game=GAME, numbers=range(6), evaluator=None, **options):
+    given = make_options(game, **({"num_simulations": 20, "num_trees": 4} | options))
+    evaluator = flat(game) if evaluator is None else evaluator
+    episodes = list(play_episodes(game, evaluator, given, numbers))
+    return sorted(episodes, key=lambda episode: episode.number)
+
+
+def test_every_episode_is_played_once_and_to_its_end():
+    episodes = played(numbers=range(10, 17))
+    assert [episode.number for episode in episodes] == list(range(10, 17))
+    for episode in episodes:
+        states = episode.positions["state"]
+        assert states[0] == GAME.start()
+        assert (states["to_play"] == np.arange(len(states)) % 2).all()
+        assert len(states) == episode.num_plies
+        assert episode.simulations == 20 * episode.num_plies
+        assert set(episode.returns) in ({0.0}, {-1.0, 1.0})
+
+
+def test_values_are_those_of_the_player_to_play_first():
+    for episode in played():
+        seats = episode.positions["state"]["to_play"]
+        expected = np.stack([np.roll(episode.returns, -seat) for seat in seats])
+        assert episode.positions["returns"] == pytest.approx(expected)
+
+
+def test_policies_are_shares_of_visits_over_legal_actions():
+    for episode in played():
+        for position in episode.positions:
+            used = position["policy_actions"] >= 0
+            shares = position["policy_shares"][used]
+            assert shares.sum() == pytest.approx(1.0)
+            assert np.allclose(shares * 20, np.round(shares * 20))
+            legal = GAME.legal(GAME.copy(position["state"]))
+            assert set(position["policy_actions"][used].tolist()) <= set(legal)
+
+
+@pytest.mark.parametrize("rule", ["puct", "gumbel"])
+def test_the_same_numbers_give_the_same_episodes_and_others_give_others(rule):
+    first, again = (played(root_selection=rule, policy_target=target) for target in ("visits",) * 2)
+    for one, other in zip(first, again, strict=True):
+        assert (one.positions == other.positions).all()
+    assert len({episode.positions["state"].tobytes() for episode in first}) > 1
+    others = played(root_selection=rule, seed=1)
+    assert [e.positions.tobytes() for e in others] != [e.positions.tobytes() for e in first]
+
+
+def test_gumbel_teaches_the_improved_policy():
+    episodes = played(root_selection="gumbel", policy_target="gumbel")
+    shares = np.concatenate([episode.positions["policy_shares"] for episode in episodes])
+    assert not np.allclose(shares * 20, np.round(shares * 20))
+    assert shares.sum(axis=1) == pytest.approx(1.0)
+
+
+def test_fast_searches_teach_values_alone_and_have_no_noise():
+    (episode,) = played(
+        numbers=[3], full_search_share=0.0, fast_simulations=5, temperature=0.0,
+        temperature_floor=0.0,
+    )  # fmt: skip
+    assert (episode.positions["policy_weight"] == 0).all()
+    assert episode.simulations == 5 * episode.num_plies
+    # Without noise and chance, a network that knows nothing plays the same from every number.
+    (other,) = played(
+        numbers=[4], full_search_share=0.0, fast_simulations=5, temperature=0.0,
+        temperature_floor=0.0,
+    )  # fmt: skip
+    assert (other.positions["state"] == episode.positions["state"]).all()
+
+
+def test_from_the_cutover_on_the_most_visited_action_is_taken():
+    for episode in played(temperature_cutover=2, noise_fraction=0.0):
+        positions = episode.positions
+        for now, after in zip(positions[2:], positions[3:], strict=False):
+            best = now["policy_actions"][0]
+            state, _ = GAME.step(GAME.copy(now["state"]), int(best))
+            shares = now["policy_shares"]
+            if shares[0] > shares[1]:
+                assert state.tobytes() == after["state"].tobytes()
+
+
+def test_surprise_weighs_positions_and_keeps_their_mean():
+    plain, weighed = played(), played(surprise_share=0.5)
+    assert all((episode.positions["weight"] == 1).all() for episode in plain)
+    for episode in weighed:
+        assert episode.positions["weight"].mean() == pytest.approx(1.0)
+        assert episode.positions["weight"].std() > 0
+
+
+def test_search_values_take_the_place_of_what_is_far_off():
+    near, whole = played(value_plies=1), played()
+    for one, other in zip(near, whole, strict=True):
+        assert one.positions["returns"][-1] == pytest.approx(other.positions["returns"][-1])
+    assert any(
+        not np.allclose(one.positions["returns"], other.positions["returns"])
+        for one, other in zip(near, whole, strict=True)
+    )
+
+
+@pytest.mark.parametrize(
+    "game",
+    [
+        games.pig(target=20),
+        games.dots_and_boxes(rows=1, cols=1),
+        games.nim(),
+        games.n_in_a_row(rows=3, cols=3, length=3, num_players=3),
+    ],
+    ids=lambda game: game.name,
+)
+def test_any_number_of_players_chance_and_rewards_on_the_way(game):
+    for episode in played(game, numbers=range(3), num_simulations=8):
+        assert (episode.positions["state"]["to_play"] >= 0).all()
+        first = episode.positions[0]
+        seat = int(first["state"]["to_play"])
+        assert np.roll(first["returns"], seat) == pytest.approx(episode.returns, abs=1e-6)
+
+
+def test_noise_is_annealed():
+    given = make_options(GAME, noise_fraction=0.4, noise_end=0.0, noise_iterations=10)
+    noises = [search_options(given, iteration)["root_noise"] for iteration in (0, 5, 10)]
+    assert [noise and noise.fraction for noise in noises] == [0.4, pytest.approx(0.2), None]
+
+
+def test_a_game_without_an_end_is_refused():
+    def step(state, action, reward):
+        state.to_play = 1 - state.to_play
+
+    game = ramify.Game(
+        GAME.dtype, GAME.rules.legal, step, num_players=2, num_actions=9, max_plies=5,
+        observe=GAME.rules.observe, observation_shape=GAME.observation_shape, name="endless",
+    )  # fmt: skip
+    with pytest.raises(ramify.BrokenGame, match="endless is not over after 5 plies"):
+        played(game)
