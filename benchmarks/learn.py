@@ -12,6 +12,7 @@ half an hour, then the ratings of the checkpoints.
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import sys
 import time
@@ -25,6 +26,7 @@ import numpy as np
 import ramify
 from ramify import arena, games
 from ramify.learn import exact, inference, ladder, replies
+from ramify.learn.agents import NetworkAgent
 from ramify.learn.run import Run, new_network
 from ramify.learn.training import Progress, train
 
@@ -105,7 +107,8 @@ def connect_four(given: argparse.Namespace) -> dict[str, Any]:
     """An hour of training against exact values and against playout search."""
     game = games.connect_four()
     run, took = trained(
-        game, given.folder / "connect_four", num_simulations=64, max_hours=given.hours or 0.95,
+        game, given.folder / "connect_four", num_simulations=64, value_mix=0.5,
+        episodes_per_iteration=256, max_hours=given.hours or 0.9,
         seed=given.seed, **HERE,
     )  # fmt: skip
     positions = exact.exact_positions(game, num_positions=1000, seed=given.seed)
@@ -128,11 +131,11 @@ def connect_four(given: argparse.Namespace) -> dict[str, Any]:
     against = arena.match(
         "connect_four",
         {
-            "network_200": f"network(run={str(run.folder)!r}, simulations=200)",
+            "network_200": functools.partial(NetworkAgent, str(run.folder), simulations=200),
             "playout_5000": "search(simulations=5000)",
         },
         num_games=200, openings=4, seed=given.seed, processes=2,
-        file=given.folder / "connect_four-match.jsonl",
+        path=given.folder / "connect_four-match.jsonl",
     )  # fmt: skip
     return {"took": took, "positions": len(positions.states), "kept": kept,
             "match": against.to_json(), "ladder": list(climbed(run))}  # fmt: skip

@@ -34,7 +34,7 @@ class Root:
     raw: np.ndarray | None  # [players], what the evaluator said, where Gumbel's rule needs it
     to_play: int
     parameters: tuple[float, ...]  # of Gumbel's rule
-    settled: bool  # whether the value is proven
+    proven: np.ndarray | None  # [players], the exact value, where all of it is proven
 
     def improved(self) -> np.ndarray:
         """The improved policy over the edges, to learn from [Eq. 31]."""
@@ -302,6 +302,7 @@ class Forest:
         block, layout, view = self._root_block(tree), self.composition.layout, self._view(tree)
         edges = view.root.edges
         has_noise = self.options.is_gumbel or self.options.root_noise is not None
+        proven = view.proven_values(range(1))[0]
         return Root(
             actions=block["action"].astype(np.int32),
             visits=view.edge_visits(edges),
@@ -312,7 +313,7 @@ class Forest:
             raw=view.raw_value if layout.raw else None,
             to_play=int(view.state["to_play"]),
             parameters=self.options.root_selection.parameters,
-            settled=bool(self._desk.desks["settled"][tree]),
+            proven=None if np.isnan(proven).any() else proven,
         )
 
     def _view(self, tree: int) -> Tree:

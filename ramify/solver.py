@@ -415,11 +415,14 @@ class Table:
         last = np.minimum(frames["first"] + frames["next"], len(self.pool) - 1)
         return [int(action) for action in self.pool[last]]
 
+    @cached_property
+    def _find_slot(self) -> Any:
+        return bind(find_slot, {"KEY_SIZE": self.keys.shape[1]})
+
     def find(self, key: np.ndarray) -> int | None:
         """The entry of a state by its key."""
         with np.errstate(over="ignore"):
-            plain = bind(find_slot, {"KEY_SIZE": len(key)})
-            slot = plain(self.slots, self.keys, key[None], 0, self.offsets[1])
+            slot = self._find_slot(self.slots, self.keys, key[None], 0, self.offsets[1])
         entry = int(self.slots[slot])
         return None if entry < 0 else entry
 
@@ -549,6 +552,11 @@ def solve(
 
 def solve_within(game: Game, state: State | None, max_states: int, debug: bool) -> Solution | None:
     """As `solve`; None where the game is too large."""
+    if game.is_continuous:
+        raise TypeError(
+            f"the actions of {game.name} are vectors, so its states cannot be listed; "
+            "continuous.solve_backward(game) finds what everyone does who foresees the replies"
+        )
     root = game.start() if state is None else game.copy(state)
     game.legal(root)  # a game that is wrong at once says so in plain Python
     if game.is_over(root):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from ramify.chart import Series, line_chart
 from ramify.columns import aligned
+from ramify.document import document, heading, paragraph, table
 from ramify.game import Game, State
 
 if TYPE_CHECKING:
@@ -124,28 +124,12 @@ def _pruning_row(game: Game, state: State, pruning: Pruning) -> list[str]:
     ]  # fmt: skip
 
 
-STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 72rem; padding: 0 1rem }
-svg { width: 32rem; max-width: 100% } .wide { overflow-x: auto }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 13px }
-th, td { padding: 2px 8px; text-align: right; border-bottom: 1px solid #8884 }
-@media (prefers-color-scheme: dark) { body { background: #1b1b1b; color: #ddd } }
-"""
-
-
 def page(study: Study) -> str:
     """All of a study as one HTML page with plots; a browser needs nothing else to show it."""
-    title = html.escape(f"{study.result.game.name} and the action principle")
-    parts = [f"<p>{html.escape(_headline(study))}</p>", _shares_chart(study), _hbar_chart(study)]
+    parts = [paragraph(_headline(study)), _shares_chart(study), _hbar_chart(study)]
     for name, rows in _tables(study):
-        parts += [f"<h2>{html.escape(name)}</h2>", _html_table(rows)]
-    return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        f'<meta name="viewport" content="width=device-width"><title>{title}</title>'
-        f"<style>{STYLE}</style></head>\n<body><h1>{title}</h1>\n"
-        + "\n".join(parts)
-        + "\n</body></html>\n"
-    )
+        parts += [heading(name), table(rows)]
+    return document(f"{study.result.game.name} and the action principle", parts)
 
 
 def _shares_chart(study: Study) -> str:
@@ -169,11 +153,3 @@ def _hbar_chart(study: Study) -> str:
     title = "The constant of the one-loop term at the root"
     series = [Series("hbar", simulations, hbar)]
     return line_chart(series, title=title, x_label="simulations", y_label="hbar")
-
-
-def _html_table(rows: Rows) -> str:
-    lines = []
-    for i, row in enumerate(rows):
-        tag = "th" if i == 0 else "td"
-        lines.append("<tr>" + "".join(f"<{tag}>{html.escape(c)}</{tag}>" for c in row) + "</tr>")
-    return f'<div class="wide"><table>{"".join(lines)}</table></div>'

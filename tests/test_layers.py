@@ -49,7 +49,8 @@ LAYERS = {
     | VECTORS
     | {"_machine", "choice", "compose", "exchange", "history", "result", "stopping", "treefile"},
     "comparison": {"errors", "choice", "result", "tree", "treefile", "variation"},
-    "studypage": {"chart", "columns", "game", "principle"},  # the principle for annotations alone
+    # The principle for annotations alone.
+    "studypage": {"chart", "columns", "document", "game", "principle"},
     "principle": KERNELS | {"mcts", "result", "studypage"},
     "solver": {"errors", "game", "_compile", "backup", "evaluators"},
     "contract": {"errors", "game"},
@@ -62,12 +63,17 @@ LAYERS = {
     "bits": set(),
     "chart": set(),
     "columns": set(),
+    "document": set(),
+    "processes": {"cluster"},  # inside a function, by name
+    "cluster": {"errors", "processes"},
     "games": {"game", "bits"},
     "arena": {"arena", "errors", "evaluators", "game", "mcts", "specs", "treefile"}
-    | {"chart", "columns", "result", "solver"},
-    "learn": LOWEST | {"arena", "choice", "evaluators", "specs", "treefile"},
-    "cli": {"arena", "budgets", "columns", "comparison", "errors", "game", "games", "principle"}
-    | {"specs"},
+    | {"chart", "columns", "processes", "result", "solver"},
+    "learn": LOWEST
+    | {"arena", "chart", "choice", "document", "evaluators", "forest", "mcts", "selection"}
+    | {"processes", "solver", "specs", "treefile"},
+    "cli": {"arena", "budgets", "columns", "comparison", "errors", "game", "games", "learn"}
+    | {"principle", "specs"},
     "__main__": {"cli"},
 }
 PACKAGES = {"cli", "learn"}  # whose modules may import each other; games may not
@@ -77,6 +83,8 @@ OUTSIDE = {
     "_compile": {"numpy", "numba", "llvmlite"},
     "_machine": {"numpy", "numba", "llvmlite"},
     "games": {"numpy"},
+    "processes": set(),
+    "cluster": {"ray"},
     "learn": {"numpy", "msgspec", "torch"},
     "cli": {"numpy", "cyclopts", "rich"},
     "__main__": set(),

@@ -111,11 +111,7 @@ def advise(
         options: common to all searches, as in `ramify.search`.
     """
     chosen = specs.read_game(game) if isinstance(game, str) else game
-    if chosen.is_continuous:
-        raise RamifyError(
-            f"the actions of {chosen.name} are vectors, and advice is on games whose actions are "
-            "numbers; `ramify continuous` compares ways to solve such a game"
-        )
+    _refuse_vectors(chosen)
     for name in options:
         if name in _NOT_OPTIONS:
             raise TypeError(f"advise finds {name} itself; leave it away")
@@ -149,6 +145,7 @@ def random_states(
     """
     if num_positions < 1:
         raise RamifyError(f"the number of positions must be at least 1; got {num_positions}")
+    _refuse_vectors(game)
     rng = random.Random(derived_seed(seed, "positions"))
     found: dict[bytes, np.record] = {}
     if root is not None and _has_choice(game, root):
@@ -163,6 +160,14 @@ def random_states(
             state = rng.choice(states)
             found.setdefault(game.key(state), state)
     return list(found.values())
+
+
+def _refuse_vectors(game: Game) -> None:
+    if game.is_continuous:
+        raise RamifyError(
+            f"the actions of {game.name} are vectors, and advice is on games whose actions are "
+            "numbers; `ramify continuous` compares ways to solve such a game"
+        )
 
 
 def _has_choice(game: Game, state: State) -> bool:

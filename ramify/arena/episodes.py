@@ -7,7 +7,7 @@ import itertools
 import operator
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,17 +38,22 @@ class Task:
 Report = Callable[[int, Sequence[int], bool], None]
 
 
+def refuse_vectors(game: Game) -> None:
+    """Raise an error where the actions of a game are vectors, which agents do not play."""
+    if game.is_continuous:
+        raise RamifyError(
+            f"the actions of {game.name} are vectors, and agents play games whose actions are "
+            "numbers; `ramify continuous` compares ways to solve such a game"
+        )
+
+
 class Squad:
     """The agents of a match in one process, made when they are first needed."""
 
     def __init__(self, game: Game | str, sources: dict[str, AgentSource]) -> None:
         self.game_source = game  # another process makes it from text where there is one
         self.game = specs.read_game(game) if isinstance(game, str) else game
-        if self.game.is_continuous:
-            raise RamifyError(
-                f"the actions of {self.game.name} are vectors, and agents play games whose "
-                "actions are numbers; `ramify continuous` compares ways to solve such a game"
-            )
+        refuse_vectors(self.game)
         _check_own(sources)
         self.names = list(sources)
         self.sources = list(sources.values())
@@ -158,9 +163,26 @@ def play_task(
     squad: Squad, task: Task, max_seconds: float | None = None, report: Report | None = None
 ) -> GameRecord:
     """The record of a game that was to be played."""
+    game = play_in_turns(squad, task, max_seconds, report)
+    while True:
+        try:
+            next(game)
+        except StopIteration as end:
+            record: GameRecord = end.value
+            return record
+
+
+def play_in_turns(
+    squad: Squad, task: Task, max_seconds: float | None = None, report: Report | None = None
+) -> Generator[tuple[Agent, np.record], None, GameRecord]:
+    """Yields who is to act and in which state, before it does; returns the record in the end.
+
+    So many games can go on at the same time, and agents that would rather decide for all of them
+    together can do so before they are asked.
+    """
     episode = _Episode(squad, task, max_seconds, report)
     try:
-        episode.run()
+        yield from episode.run()
     except _Forfeit as forfeit:
         squad.drop(task.seats[forfeit.seat])
         return forfeited(squad, task, episode.actions, forfeit.seat, str(forfeit), episode.clock)
@@ -235,8 +257,8 @@ class _Episode:
         self.told = 0  # actions that were reported
         self.rolls = 0  # chance outcomes so far
 
-    def run(self) -> None:
-        """Play to the end."""
+    def run(self) -> Generator[tuple[Agent, np.record]]:
+        """Play to the end, and tell before each decision whose it is."""
         for seat, index in enumerate(self.task.seats):
             self._ask(seat, "made", self.squad.agent, index, quick=False)
         for seat, index in enumerate(self.task.seats):
@@ -248,7 +270,11 @@ class _Episode:
         limit = self.game.max_plies or ENDLESS
         while not self.game.is_over(self.state) and len(self.actions) < limit:
             to_play = self.game.to_play(self.state)
-            self._take(self._outcome() if to_play == CHANCE else self._decision(to_play))
+            if to_play == CHANCE:
+                self._take(self._outcome())
+                continue
+            yield self.squad.agent(self.task.seats[to_play]), self.state
+            self._take(self._decision(to_play))
 
     def _ask(
         self, seat: int, what: str, method: Callable[..., Any], *arguments: Any, quick: bool = True

@@ -22,6 +22,7 @@ from ramify.arena.standings import MatchResult
 from ramify.arena.workers import play_in_workers
 from ramify.errors import IllegalAction, RamifyError
 from ramify.game import Game
+from ramify.processes import BACKENDS
 
 DEFAULT_GAMES = 100  # of each group of agents
 MOST_SEATINGS = 6  # of one group of agents: all orders up to three players, rotations beyond
@@ -50,6 +51,7 @@ def match(
     openings: Openings = 2,
     seed: int = 0,
     processes: int = 1,
+    backend: str = "process",
     path: str | os.PathLike[str] | None = None,
     max_seconds: float | None = None,
     sprt: ratings.Sprt | None = None,
@@ -59,8 +61,8 @@ def match(
 
     Every opening is played in all seatings (beyond three players: all rotations of seats), with the
     same dice. Where there are more agents than seats every group of agents plays. The games follow
-    from the settings alone, not from `processes`; Ctrl-C ends the match with what there is, and the
-    same call with a `path` goes on where it was, also with more games.
+    from the settings alone, not from where they are played; Ctrl-C ends the match with what there
+    is, and the same call with a `path` goes on where it was, also with more games.
 
     Args:
         game: or its text, as `connect_four(rows=5)`.
@@ -71,6 +73,7 @@ def match(
         openings: so many random plies, each opening another one as long as there are any, or a list
             of openings, each a list of actions with chance outcomes.
         processes: how many games are played at once, each in a process of its own; 1 plays here.
+        backend: "ray" plays them as actors of a Ray cluster, also where it is only one at once.
         path: the file that keeps the games, one JSON line each.
         max_seconds: the most that an action, or watching one of others, may take, which has to be
             above the T of search(seconds=T); the games are then played in worker processes, so that
@@ -82,9 +85,11 @@ def match(
     squad = Squad(game, sources)
     chosen = squad.game
     _check(chosen, sources, num_games, processes, openings, max_seconds, sprt)
+    if backend not in BACKENDS:
+        raise RamifyError(f"backend is {' or '.join(map(repr, BACKENDS))}; got {backend!r}")
     with contextlib.closing(squad):
         _prepare(squad)
-        tasks = _schedule(chosen, len(sources), num_games, openings, seed)
+        tasks = schedule(chosen, len(sources), num_games, openings, seed)
         settings = {"openings": _plain(openings), "seed": seed, "max_seconds": max_seconds}
         texts = {name: name_of(source) for name, source in sources.items()}
         header = make_header(chosen, texts, settings)
@@ -93,7 +98,7 @@ def match(
             if path is not None:
                 journal = stack.enter_context(contextlib.closing(Journal(path, header, chosen)))
             run = _Run(squad, tasks, journal, sprt, progress)
-            status = run.play(processes, max_seconds)
+            status = run.play(processes, max_seconds, backend)
     return MatchResult(chosen, list(sources), run.counted(), status, header, run.test)
 
 
@@ -132,16 +137,16 @@ class _Run:
                 if task.number in journal.records:
                     self._count(_checked(journal, task, squad))
 
-    def play(self, processes: int, max_seconds: float | None) -> str:
+    def play(self, processes: int, max_seconds: float | None, backend: str) -> str:
         """Play what is left; "complete", "decided" by the test, or "interrupted" by Ctrl-C."""
         self._tell(None)
         if self._is_decided():
             return "decided"
         left = [task for task in self.tasks if task.number not in self.records]
         games: Generator[GameRecord]
-        if processes > 1 or max_seconds is not None:
+        if processes > 1 or max_seconds is not None or backend != "process":
             self.squad.close()  # they play elsewhere
-            games = play_in_workers(self.squad, left, processes, max_seconds)
+            games = play_in_workers(self.squad, left, processes, max_seconds, backend)
         else:
             games = (play_task(self.squad, task) for task in left)
         with contextlib.closing(games):
@@ -205,7 +210,7 @@ class _Run:
 # --- what is played ------------------------------------------------------------------------------
 
 
-def _schedule(
+def schedule(
     game: Game, num_agents: int, num_games: int | None, openings: Openings, seed: int
 ) -> list[Task]:
     """The games of a match. More games leave the first ones as they are."""

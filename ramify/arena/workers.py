@@ -1,70 +1,66 @@
-"""Games played by worker processes, which may die: the agent that acted then forfeits its game."""
+"""Games played by workers, which may die: the agent that acted then forfeits its game."""
 
 from __future__ import annotations
 
-import contextlib
-import multiprocessing
-import os
 import pickle
-import signal
-import threading
 import time
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator, Sequence
-from multiprocessing.connection import Connection, wait
-from typing import Any
+from collections.abc import Generator, Iterable, Sequence
 
 from ramify.arena.agents import AgentSource
-from ramify.arena.episodes import Clock, Squad, Task, forfeited, play_task
+from ramify.arena.episodes import Clock, Report, Squad, Task, forfeited, play_task
 from ramify.arena.external import LONGEST_END
 from ramify.arena.records import GameRecord, record_from
 from ramify.errors import RamifyError
 from ramify.game import Game
+from ramify.processes import Host, Message, Tell, make_host
 
-GRACE = 1.0  # seconds beyond max_seconds before a process that does not answer is ended
-MOST_TRIES = 2  # of a game whose process died before any agent was asked
-
-_context = multiprocessing.get_context("spawn")
+GRACE = 1.0  # seconds beyond max_seconds before a worker that does not answer is ended
+MOST_TRIES = 2  # of a game whose worker died before any agent was asked
 
 
 def play_in_workers(
-    squad: Squad, tasks: Iterable[Task], processes: int, max_seconds: float | None
-) -> Generator[GameRecord]:
+    squad: Squad, tasks: Iterable[Task], processes: int, max_seconds: float | None,
+    backend: str = "process",
+) -> Generator[GameRecord]:  # fmt: skip
     """The records of games in the order in which they end.
 
     Args:
-        squad: the agents as they are made anew in each process.
+        squad: the agents as they are made anew in each worker.
+        processes: how many workers there are.
+        backend: what they run on, "process" or "ray".
     """
     payload = _pickled(squad.game_source, dict(zip(squad.names, squad.sources, strict=True)))
     farewell = GRACE + LONGEST_END * len(squad.names)  # each agent may be a program to end
+    host = make_host(backend, processes)
     waiting, tries = deque(tasks), dict[int, int]()
-    workers: list[_Worker] = []
+    players: list[_Player] = []
     try:
-        while waiting or workers:
-            while waiting and len(workers) < processes:
-                workers.append(_Worker(payload, max_seconds))
-                workers[-1].give(waiting.popleft())
-            for worker in _ready(workers):
-                record = worker.listen(squad)
-                if record is None and worker.is_alive:
+        while waiting or players:
+            while waiting and len(players) < processes:
+                players.append(_Player(host, payload, max_seconds))
+                players[-1].give(waiting.popleft())
+            for player in _ready(host, players):
+                record = player.listen(squad)
+                if record is None and player.is_alive:
                     continue
-                task = worker.task
+                task = player.task
                 assert task is not None, "it was given one"
                 if record is not None:
                     yield record
                 else:
                     tries[task.number] = tries.get(task.number, 0) + 1
                     if tries[task.number] == MOST_TRIES:
-                        raise RamifyError(_unexplained(worker))
+                        raise RamifyError(_unexplained(player))
                     waiting.appendleft(task)
-                if not worker.is_alive or not waiting:
-                    worker.end(farewell)
-                    workers.remove(worker)
+                if not player.is_alive or not waiting:
+                    player.end(farewell)
+                    players.remove(player)
                 else:
-                    worker.give(waiting.popleft())
+                    player.give(waiting.popleft())
     finally:
-        for worker in workers:
-            worker.kill()
+        for player in players:
+            player.kill()
 
 
 def _pickled(game: Game | str, sources: dict[str, AgentSource]) -> bytes:
@@ -80,34 +76,28 @@ def _pickled(game: Game | str, sources: dict[str, AgentSource]) -> bytes:
     return pickle.dumps((game, sources))  # a game says itself what is wrong with it
 
 
-def _unexplained(worker: _Worker) -> str:
+def _unexplained(player: _Player) -> str:
     return (
-        f"a worker process ended before it played (exit code {worker.process.exitcode}); in a "
-        'script, call match below `if __name__ == "__main__":`, or use processes=1'
+        f"a worker ended before it played: {player.worker.death()}; in a script, call match below "
+        '`if __name__ == "__main__":`, or use processes=1'
     )
 
 
-def _ready(workers: list[_Worker]) -> list[_Worker]:
-    """Workers that said something, died, or have been silent for too long."""
-    until = min(worker.deadline for worker in workers)
+def _ready(host: Host, players: list[_Player]) -> list[_Player]:
+    """Those that said something, died, or have been silent for too long."""
+    until = min(player.deadline for player in players)
     timeout = None if until == float("inf") else max(0.0, until - time.monotonic())
-    heard = wait([worker.connection for worker in workers], timeout)
+    heard = host.wait([player.worker for player in players], timeout)
     now = time.monotonic()
-    return [each for each in workers if each.connection in heard or now >= each.deadline]
+    return [each for each in players if each.worker in heard or now >= each.deadline]
 
 
-class _Worker:
-    """A process that plays one game after the other."""
+class _Player:
+    """A worker that plays one game after the other."""
 
-    def __init__(self, payload: bytes, max_seconds: float | None) -> None:
-        self.connection, other = _context.Pipe()
+    def __init__(self, host: Host, payload: bytes, max_seconds: float | None) -> None:
+        self.worker = host.start(_Service, payload, max_seconds)
         self.max_seconds = max_seconds
-        # Not a daemon, because those may not have processes of their own, as agents may want; it
-        # ends by itself when its connection is closed.
-        self.process = _context.Process(target=_work, args=(other, payload, max_seconds))
-        with _without_interrupts():
-            self.process.start()
-        other.close()  # so that the end of the process is the end of the connection
         self.task: Task | None = None
         self.is_alive = True
 
@@ -115,24 +105,21 @@ class _Worker:
         """Let it play a game."""
         self.task, self.actions, self.seat = task, list[int](), -1
         self.deadline = float("inf")
-        with contextlib.suppress(OSError):  # it died; `listen` will find out
-            self.connection.send(task)
+        self.worker.send("play", task)
 
     def listen(self, squad: Squad) -> GameRecord | None:
         """The record of its game, where that has ended; by its death if need be."""
-        if time.monotonic() >= self.deadline and not self.connection.poll():
+        if time.monotonic() >= self.deadline and not self.worker.poll():
             return self._lost(squad, f"no answer within {self.max_seconds:g} s; ended")
         try:
-            kind, content = self.connection.recv()
-        except (EOFError, OSError):
-            self.process.join(GRACE)
-            died = f"the process died (exit code {self.process.exitcode})"
-            return self._lost(squad, died)
+            kind, content = self.worker.recv()
+        except EOFError:
+            return self._lost(squad, self.worker.death())
         if kind == "record":
             self.deadline = float("inf")
             return record_from(content, squad.game)
         if kind == "broken":
-            raise RamifyError(f"a worker process cannot play: {content}")
+            raise RamifyError(f"a worker cannot play: {content}")
         self.seat, new, quick = content
         self.actions += new
         limit = self.max_seconds if quick else None
@@ -150,60 +137,36 @@ class _Worker:
 
     def end(self, seconds: float) -> None:
         """Let it close its agents and leave within so many seconds."""
-        if not self.is_alive:
-            return
-        with contextlib.suppress(OSError):
-            self.connection.send(None)
-        self.process.join(seconds)
-        self.kill()
+        if self.is_alive:
+            self.is_alive = False
+            self.worker.end(seconds)
 
     def kill(self) -> None:
         """End it with all that its agents have started, also where it has died before them."""
-        if not self.is_alive:
-            return
-        self.is_alive = False
-        if hasattr(os, "killpg") and self.process.pid is not None:
-            # Nothing is left of its group, or it has not come to lead one yet.
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.kill()
-        self.process.join()
-        self.connection.close()
+        if self.is_alive:
+            self.is_alive = False
+            self.worker.kill()
 
 
-@contextlib.contextmanager
-def _without_interrupts() -> Iterator[None]:
-    """What is started here is not told of Ctrl-C: the match itself ends its workers."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
+class _Service:
+    """What a worker does: play the games it is given."""
 
+    def __init__(self, payload: bytes, max_seconds: float | None) -> None:
+        self.squad = Squad(*pickle.loads(payload))
+        self.max_seconds = max_seconds
 
-def _work(connection: Connection, payload: bytes, max_seconds: float | None) -> None:
-    """What a worker process does: play the games it is given."""
-    if hasattr(os, "setsid"):
-        os.setsid()  # what its agents start belongs to it, and is ended with it
+    def __call__(self, message: Message, tell: Tell) -> None:
+        def report(seat: int, actions: Sequence[int], quick: bool) -> None:
+            tell(("asks", (seat, list(actions), quick)))
 
-    def report(seat: int, actions: Sequence[int], quick: bool) -> None:
-        connection.send(("asks", (seat, list(actions), quick)))
+        tell(self._answer(message[1], report))
 
-    def answer(task: Task) -> tuple[str, Any]:
+    def _answer(self, task: Task, report: Report) -> Message:
         try:
-            return "record", play_task(squad, task, max_seconds, report).to_json()
+            record = play_task(self.squad, task, self.max_seconds, report)
+            return "record", record.to_json()
         except Exception as error:
             return "broken", f"{type(error).__name__}: {error}"
 
-    try:
-        squad = Squad(*pickle.loads(payload))
-    except Exception as error:
-        connection.send(("broken", f"{type(error).__name__}: {error}"))
-        return
-    # Nobody is there to listen where the match was ended.
-    with contextlib.suppress(EOFError, OSError), contextlib.closing(squad):
-        while (task := connection.recv()) is not None:
-            connection.send(answer(task))
+    def close(self) -> None:
+        self.squad.close()

@@ -22,6 +22,7 @@ from ramify.cli import (
     app,
     continuous,
     evidence,
+    learning,
     playing,
     principle,
     rules,
@@ -31,8 +32,8 @@ from ramify.cli import (
 from ramify.errors import RamifyError
 
 __all__ = [
-    "app", "continuous", "evidence", "main", "playing", "principle", "rules", "searching",
-    "studies",
+    "app", "continuous", "evidence", "learning", "main", "playing", "principle", "rules",
+    "searching", "studies",
 ]  # fmt: skip
 
 

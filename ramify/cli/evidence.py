@@ -8,12 +8,13 @@ import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
 from ramify import specs
 from ramify.cli.app import INTERRUPTED, Flag, app, counting_bar, told
+from ramify.cli.learning import agent_source
 from ramify.errors import RamifyError
 from ramify.game import Game
 
@@ -31,6 +32,7 @@ def match(
     openings: str = "2",
     seed: int = 0,
     processes: int = 1,
+    backend: Literal["process", "ray"] = "process",
     output: Annotated[Path | None, Parameter(alias="-o")] = None,
     max_seconds: float | None = None,
     sprt: str | None = None,
@@ -45,8 +47,9 @@ def match(
 
     AGENT is random, greedy, "search(simulations=1000, selection=puct(c=2), reuse=True)",
     "search(seconds=1)", "gnugo(level=10)", "rhino()", "gtp('program --gtp')" or
-    "my_agents.py:Clever(depth=3)"; NAME=AGENT gives it a name. Every opening is played in all
-    seatings, and all groups of agents play where there are more than seats.
+    "my_agents.py:Clever(depth=3)", or "network(run='RUN', simulations=200)" of what was trained;
+    NAME=AGENT gives it a name. Every opening is played in all seatings, and all groups of agents
+    play where there are more than seats.
 
     Args:
         game: built-in name, name:arguments, or file.py:name.
@@ -55,6 +58,7 @@ def match(
         openings: so many random plies, or a file with the actions of one opening per line.
         seed: decides openings, chance outcomes and searches.
         processes: how many games are played at once.
+        backend: what plays them: processes of this machine, or actors of a Ray cluster.
         output: the file that keeps the games; the same command goes on with it.
         max_seconds: the most that an action, or watching one, may take; who takes longer forfeits
             the game. Give more than the T of search(seconds=T).
@@ -83,7 +87,7 @@ def match(
         raise RamifyError("say what to play: a GAME, or --show FILE; see ramify match --help")
     else:
         test = None if sprt is None else _read_sprt(sprt, alpha, beta)
-        sources = _named(agents)
+        sources = _named(agents, chosen)
         if anchor is not None and anchor not in sources:
             raise RamifyError(f"--anchor {anchor}: no such agent; there is {', '.join(sources)}")
         with counting_bar(chosen.name) as show_bar:
@@ -94,6 +98,7 @@ def match(
                 openings=_read_openings(chosen, openings),
                 seed=seed,
                 processes=processes,
+                backend=backend,
                 path=output,
                 max_seconds=max_seconds,
                 sprt=test,
@@ -120,14 +125,14 @@ def _print_game(result: MatchResult, number: int, json: bool) -> None:
 _NAMED = re.compile(r"\s*([A-Za-z_]\w*)\s*=\s*(.+)", re.DOTALL)
 
 
-def _named(agents: tuple[str, ...]) -> dict[str, AgentSource]:
+def _named(agents: tuple[str, ...], game: Game) -> dict[str, AgentSource]:
     """Agents by name: the one before "=", or the text itself."""
     from ramify.arena.episodes import named
 
     pairs = [_NAMED.fullmatch(text) for text in agents]
     names = [pair[1] if pair else text.strip() for pair, text in zip(pairs, agents, strict=True)]
     sources = [pair[2] if pair else text for pair, text in zip(pairs, agents, strict=True)]
-    return named(sources, names)
+    return named([agent_source(source, game) for source in sources], names)
 
 
 def _read_sprt(text: str, alpha: float, beta: float) -> Sprt:

@@ -9,6 +9,7 @@ import random
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -27,6 +28,7 @@ from ramify.cli.app import (
     search_options,
     search_shown,
 )
+from ramify.cli.learning import agent_source, load_network
 from ramify.errors import IllegalAction, RamifyError
 from ramify.game import CHANCE, Game
 
@@ -40,6 +42,7 @@ def play(
     *,
     player: int | Literal["none"] | None = None,
     against: str | None = None,
+    run: Path | None = None,
     budget: Budget = NO_BUDGET,
     method: Method = NO_METHOD,
     seed: int | None = None,
@@ -51,9 +54,16 @@ def play(
         player: the seat you take, from 0 on; none to watch. 0 by default, or none with --against.
         against: who has the other seats instead of the search: an agent as in `ramify match`, say
             gnugo, random or my_agents.py:Clever. If you do not play, the search has seat 0.
+        run: the folder of a run; its network values the leaves of the search.
         seed: decides chance outcomes and the search; another one each time by default.
     """
     chosen, options = specs.read_game(game), search_options(method)
+    learned = None
+    if run is not None:
+        if "evaluator" in options:
+            raise RamifyError("--run and --evaluator both say what a leaf is worth; give one")
+        learned = load_network(run, chosen)
+        options["evaluator"] = learned.evaluator()
     budget = checked_budget(budget, Budget(seconds=shared.DEFAULT_SECONDS))
     if player is None:
         player = 0 if against is None else "none"
@@ -66,6 +76,10 @@ def play(
         seed = random.randrange(1_000_000)
     with contextlib.closing(_Guests(chosen, against, person or 0, seed)) as guests:
         _greet(chosen, person, guests, budget, seed)
+        if learned is not None:
+            print(
+                f"The search asks the network of {run}, iteration {learned.checkpoint.iteration}."
+            )
         try:
             _play_episode(chosen, person, guests, budget, seed, options)
         except (KeyboardInterrupt, EOFError):
@@ -80,9 +94,12 @@ class _Guests:
         self.agents: dict[int, Any] = {}
         if against is not None:
             from ramify.arena import make_agent
+            from ramify.arena.episodes import refuse_vectors
 
+            refuse_vectors(game)
             seats = [seat for seat in range(game.num_players) if seat != other]
-            self.agents = {seat: make_agent(against) for seat in seats}
+            source = agent_source(against, game)
+            self.agents = {seat: make_agent(source) for seat in seats}
         self.begin([])
 
     def begin(self, plies: list[_Ply]) -> None:
@@ -94,7 +111,7 @@ class _Guests:
         for ply in plies:
             self.watch(ply.state, ply.action)
 
-    def watch(self, state: np.record, action: int) -> None:
+    def watch(self, state: np.record, action: Any) -> None:
         for seat, agent in self.agents.items():
             watch = getattr(agent, "watch", lambda *_: None)
             self._ask(seat, watch, self.game.copy(state), action)
@@ -138,7 +155,7 @@ class _Ply:
     """One action of an episode."""
 
     state: np.record  # in which it was taken
-    action: int
+    action: Any
     reward: np.ndarray  # [num_players], what it paid
 
 
@@ -198,11 +215,13 @@ def _draw_outcome(game: Game, state: np.record, seed: int, ply: int) -> int:
 
 def _ask_action(
     game: Game, state: np.record, search_here: Callable[[], ramify.SearchResult]
-) -> int | None:
+) -> Any:
     """What the person plays; None where they want to take back; EOFError where they quit."""
     print(f"\n{game.show(state)}\n")
-    legal = game.legal(state)
-    listed = " ".join(game.show_action(state, action) for action in legal)
+    if game.is_continuous:
+        listed = " to ".join(game.show_action(state, corner) for corner in game.box(state))
+    else:
+        listed = " ".join(game.show_action(state, action) for action in game.legal(state))
     choices = f" ({listed})" if len(listed) <= 60 else ""
     while True:
         text = _ask(f"player {game.to_play(state)}, your action{choices}: ")

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 from ramify.learn.extras import load_module
 
+# Threads that wait for each other busily are several times slower beside other processes. It is
+# read when torch is loaded.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
 if TYPE_CHECKING:
+    from ramify.learn.agents import NetworkAgent
     from ramify.learn.checkpoints import Checkpoint
     from ramify.learn.inference import evaluator, export_onnx, load_onnx, predictor
     from ramify.learn.network import (
@@ -21,13 +27,17 @@ if TYPE_CHECKING:
     )
     from ramify.learn.options import Options, describe_options, make_options
     from ramify.learn.replay import Replay
+    from ramify.learn.report import write_report
     from ramify.learn.run import Learned, Run, load
+    from ramify.learn.training import Progress, train
 
 __all__ = [
     "Checkpoint",
     "Learned",
     "Network",
+    "NetworkAgent",
     "Options",
+    "Progress",
     "Replay",
     "Run",
     "build",
@@ -44,6 +54,8 @@ __all__ = [
     "mlp",
     "predictor",
     "tower",
+    "train",
+    "write_report",
 ]
 
 # The public names and the modules they are in.
@@ -55,8 +67,12 @@ _LATER = {
     "tower": "network",
     "Options": "options", "describe_options": "options", "make_options": "options",
     "Checkpoint": "checkpoints", "Learned": "run", "Run": "run", "load": "run", "Replay": "replay",
+    "NetworkAgent": "agents", "write_report": "report", "Progress": "training", "train": "training",
 }  # fmt: skip
-_MODULES = ("checkpoints", "inference", "network", "options", "replay", "run", "targets")
+_MODULES = (
+    "agents", "checkpoints", "diagnosis", "exact", "inference", "ladder", "network", "options",
+    "replay", "replies", "report", "run", "selfplay", "targets", "training",
+)  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

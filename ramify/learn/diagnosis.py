@@ -64,7 +64,7 @@ def entropy(policy: np.ndarray) -> float:
 
 
 def edges_for(game: Game, predicted: np.ndarray) -> np.ndarray:
-    """Where bins of values end: equal parts of the range of payoffs, else equal shares of values."""
+    """Where bins of values end: at equal parts of the range of payoffs, else at quantiles."""
     if game.payoff_range is None:
         return np.quantile(predicted, np.linspace(0.0, 1.0, BINS + 1))
     return np.linspace(game.payoff_range.min(), game.payoff_range.max(), BINS + 1)

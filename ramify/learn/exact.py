@@ -125,42 +125,50 @@ def exact_positions(
     Args:
         num_positions, seed: of the sample.
     """
-    states = _all_states(game)
-    if states is not None:
-        return _solved(game, states)
+    steps = _all_steps(game)
+    if steps is not None:
+        return _solved(game, steps)
     spec = treefile.find_spec(game) or ""
     if not spec.startswith("connect_four(rows=6, cols=7"):
         return None
     return _sampled(game, num_positions, seed)
 
 
-def _all_states(game: Game) -> list[np.record] | None:
-    """Every state that is not over; None where there are too many."""
-    known = {game.key(game.start()): game.start()}
-    states = list(known.values())
+# Every state that is not over, with where each action leads and what it pays.
+_Steps = list[tuple[np.record, dict[int, tuple[np.record, np.ndarray]]]]
+
+
+def _all_steps(game: Game) -> _Steps | None:
+    """All that can happen in a game; None where that is too much."""
+    states = [game.start()]
+    known = {game.key(states[0])}
+    steps: _Steps = []
     for state in states:  # which grows meanwhile: breadth first
-        for action in [] if game.is_over(state) else game.legal(state):
-            after, _ = game.step(state, action)
-            if known.setdefault(game.key(after), after) is after:
+        if game.is_over(state):
+            continue
+        steps.append((state, {action: game.step(state, action) for action in game.legal(state)}))
+        for after, _ in steps[-1][1].values():
+            key = game.key(after)
+            if key not in known:
+                known.add(key)
                 states.append(after)
         if len(known) > MOST_STATES:
             return None
-    return [state for state in states if not game.is_over(state)]
+    return steps
 
 
-def _solved(game: Game, states: Sequence[np.record]) -> ExactPositions | None:
+def _solved(game: Game, steps: _Steps) -> ExactPositions | None:
     """Those of all states in which there is something to lose."""
     solution = solve(game, max_states=MOST_STATES)
     chosen, kept = [], []
-    for state in states:
+    for state, after in steps:
         player = game.to_play(state)
         if player < 0:
             continue
-        values = dict[int, float]()
-        for action in game.legal(state):
-            after, reward = game.step(state, action)
-            returns = reward + game.discount * solution.value_of(after)
-            values[action] = float(returns[player])
+        values = {
+            action: float((reward + game.discount * solution.value_of(there))[player])
+            for action, (there, reward) in after.items()
+        }
         best = max(values.values())
         row = _row(game, [action for action in values if values[action] > best - EQUAL])
         if row.sum() < len(values):

@@ -225,8 +225,9 @@ def ratings(run: Run) -> LadderRatings | None:
     steps = {row["iteration"] for row in rows} | {
         row["past"] for row, name, _ in met if name == PAST
     }
-    agents = [*OPPONENTS, *(_called(step) for step in sorted(steps))]
-    iterations = [None] * len(OPPONENTS) + sorted(steps)
+    fixed = [name for name in OPPONENTS if any(name == each for _, each, _ in met)]
+    agents = [*fixed, *(_called(step) for step in sorted(steps))]
+    iterations = [None] * len(fixed) + sorted(steps)
     place = {agent: index for index, agent in enumerate(agents)}
     units: dict[tuple[int, int], np.ndarray] = {}  # openings of one measurement
     for row, name, rival in met:

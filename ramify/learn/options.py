@@ -33,7 +33,6 @@ def about(description: str) -> Meta:
 # What `fill_in` reckons with.
 LONGEST = 128  # plies of an episode, where a game allows more or does not say
 POSITIONS = 4096  # of an iteration
-DRAWS = 4  # of a position while it is new
 ITERATIONS = 100  # of a run that nothing else limits
 
 
@@ -48,6 +47,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     num_simulations: Annotated[Count | None, about(
         "simulations of a search; None: 50 to 400 by the number of actions")] = None
     num_trees: Annotated[Count, about("episodes that a worker plays at the same time")] = 64
+    solver: Annotated[bool, about(
+        "whether searches prove results, and episodes end where theirs is proven; for games that "
+        "pay at the end")] = False
     leaves: Annotated[Count, about("leaves of one tree that the network values together")] = 1
     root_selection: Annotated[Literal["puct", "gumbel"], about(
         "how actions of the root are chosen")] = "puct"
@@ -102,7 +104,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         "how the learning rate falls")] = "cosine"
     schedule_iterations: Annotated[Count | None, about(
         "iterations until it has fallen; None: as many as the run may have, 1000 where that "
-        "is not known")] = None
+        "is not known; with max_hours it has fallen by then at the latest")] = None
     learning_rate_end: Annotated[Share, about("share of the learning rate that is left then")] = 0.1
     warmup_steps: Annotated[Number, about("steps in which the learning rate rises from 0")] = 100
     weight_decay: Annotated[Amount, about("decay of weights in AdamW")] = 1e-4
@@ -117,8 +119,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     episodes_per_iteration: Annotated[Count | None, about(
         "episodes played between two rounds of learning; None: 32 to 256, about 4096 "
         "positions")] = None
-    steps_per_iteration: Annotated[Count | None, about(
-        "steps of learning after them; None: each new position is drawn about 4 times")] = None
+    draws: Annotated[Above0, about(
+        "how often a position is drawn in learning, on average, for each that is new")] = 4.0
     replay_window: Annotated[Count | None, about(
         "positions that batches are drawn from, the last; None: those of 25 iterations")] = None
     replay_start: Annotated[Count | None, about(
@@ -226,7 +228,6 @@ def fill_in(options: Options, game: Game) -> Options:
     simulations = options.num_simulations or min(400, max(50, 2 * game.num_actions))
     episodes = options.episodes_per_iteration or min(256, max(32, math.ceil(POSITIONS / length)))
     positions = episodes * length
-    steps = math.ceil(DRAWS * positions / options.batch_size)
     window = options.replay_window or 25 * positions
     iterations, games = options.max_iterations, options.max_games
     if iterations is None and games is None and options.max_hours is None:
@@ -239,7 +240,6 @@ def fill_in(options: Options, game: Game) -> Options:
         fast_simulations=options.fast_simulations or max(1, simulations // 4),
         temperature_cutover=max(length // 3, 8) if cutover is None else cutover,
         episodes_per_iteration=episodes,
-        steps_per_iteration=options.steps_per_iteration or steps,
         replay_window=window,
         replay_start=options.replay_start or min(options.batch_size, window),
         max_iterations=iterations,

@@ -31,6 +31,7 @@ from ramify import specs, treefile
 from ramify.errors import RamifyError
 from ramify.game import Game
 from ramify.learn import checkpoints, files
+from ramify.learn.board import TensorBoard
 from ramify.learn.checkpoints import Checkpoint, Generator, Weights
 from ramify.learn.extras import load_module
 from ramify.learn.options import CHANGEABLE, Options, check_learnable, fill_in, read_options
@@ -215,6 +216,9 @@ class Run:
         """Let another process train in the folder; what was learned can still be used."""
         if "replay" in self.__dict__:
             self.replay.close()
+        board = self.__dict__.get("board")  # it is opened by the first line that is logged
+        if board is not None:
+            board.close()
         if self._lock is not None:
             self._lock.close()
         self._lock = None
@@ -249,6 +253,11 @@ class Run:
 
     # Metrics.
 
+    @functools.cached_property
+    def board(self) -> TensorBoard | None:
+        """What shows metrics to TensorBoard, where the options ask for it."""
+        return TensorBoard(self.folder / "tensorboard") if self.options.tensorboard else None
+
     @property
     def _metrics_path(self) -> Path:
         return self.folder / "metrics.jsonl"
@@ -272,6 +281,8 @@ class Run:
         path = self._metrics_path
         with files.told(path, "adding a line"), open(path, "ab", buffering=0) as file:
             files.write_at(file, file.tell(), line)
+        if self.board is not None:
+            self.board.write(row)
 
     def metrics(self, kind: str | None = None) -> list[dict[str, Any]]:
         """The lines of metrics.jsonl, without those that were made void by going back.

@@ -65,13 +65,14 @@ def network_evaluator(network: Any, game: Game, options: Options) -> Evaluator:
 
 def search_options(options: Options, iteration: int) -> dict[str, Any]:
     """What a search of self-play is made of."""
-    rule = selection.puct(c=options.c)
     if options.root_selection == "gumbel":
-        return {"root_selection": selection.gumbel(num_considered=options.num_considered)}
+        rule = selection.gumbel(num_considered=options.num_considered)
+        return {"root_selection": rule, "solver": options.solver}
     end = options.noise_fraction if options.noise_end is None else options.noise_end
     fraction = annealed(options.noise_fraction, end, iteration, options.noise_iterations)
     noise = selection.dirichlet(options.noise_alpha, fraction) if fraction > 0 else None
-    return {"selection": rule, "root_noise": noise}
+    rule = selection.puct(c=options.c)
+    return {"selection": rule, "root_noise": noise, "solver": options.solver}
 
 
 def play_episodes(
@@ -127,13 +128,14 @@ class _Play:
         self.values: list[np.ndarray] = []
         self.surprises: list[float] = []
         self.policy_weights: list[float] = []
+        self.proven: np.ndarray | None = None  # what is still to come, where that is certain
         self._pass_chance()
         if self.is_over:
             raise BrokenGame(f"{game.name} is over before anyone has acted; nothing can be learned")
 
     @property
     def is_over(self) -> bool:
-        return self.game.is_over(self.state)
+        return self.proven is not None or self.game.is_over(self.state)
 
     def plant(self, forest: Forest, tree: int) -> None:
         """Let a tree of the forest search the state."""
@@ -150,11 +152,16 @@ class _Play:
         shares = root.visits / root.visits.sum()
         target = root.improved() if self.options.policy_target == "gumbel" else shares
         assert root.priors is not None
+        self.proven = root.proven
         self.plies.append(len(self.rewards))
         self.states.append(self.state)
         self.policies.append((root.actions, target))
-        self.values.append(root.value)
+        self.values.append(root.value if self.proven is None else self.proven)
         self.surprises.append(float(divergence(target, root.priors)))
+        if self.proven is not None:
+            # The search ended as soon as it was certain, so that its visits teach nothing.
+            self.policy_weights.append(0.0)
+            return
         self.policy_weights.append(1.0 if self.is_full else 0.0)
         self._step(int(root.actions[self._choice(root)]))
         self._pass_chance()
@@ -191,7 +198,9 @@ class _Play:
     def episode(self) -> Episode:
         """The episode, now that it is over, with what is to be learned from it."""
         game, options = self.game, self.options
-        rewards, plies = np.array(self.rewards), np.array(self.plies)
+        rewards, plies = self.rewards, np.array(self.plies)
+        if self.proven is not None:  # as if it were paid at once
+            rewards = [*rewards, self.proven]
         values = np.full((len(rewards), game.num_players), np.nan)
         values[plies] = self.values
         returns = n_step_returns(
@@ -204,4 +213,5 @@ class _Play:
             weights=surprise_weights(np.array(self.surprises), options.surprise_share),
             policy_weights=self.policy_weights, plies=plies,
         )  # fmt: skip
-        return Episode(self.number, positions, rewards.sum(axis=0), len(rewards), self.simulations)
+        paid = np.sum(rewards, axis=0)
+        return Episode(self.number, positions, paid, len(self.rewards), self.simulations)

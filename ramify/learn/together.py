@@ -17,6 +17,7 @@ from ramify.evaluators import Evaluator
 from ramify.forest import Forest, Root
 from ramify.game import Game, State
 from ramify.learn.options import Options, fill_in
+from ramify.learn.replay import Batch, make_batch, position_dtype
 from ramify.learn.selfplay import search_options
 
 MOST_ROWS = 1024  # observations that a network is shown at once
@@ -47,9 +48,7 @@ class Searches:
             found[number] = root
         return [found[number] for number in range(len(states))]
 
-    def _search(
-        self, states: Sequence[State], seeds: Sequence[int]
-    ) -> Iterator[tuple[int, Root]]:
+    def _search(self, states: Sequence[State], seeds: Sequence[int]) -> Iterator[tuple[int, Root]]:
         left = deque(range(len(states)))
         growing: dict[int, int] = {}  # the numbers of the states that trees are at
 
@@ -100,11 +99,10 @@ def predict(
     values = np.zeros((len(states), game.num_players))
     for first in range(0, len(states), MOST_ROWS):
         part = slice(first, first + MOST_ROWS)
-        shown = [game.observation(state, game.to_play(state)) for state in states[part]]
-        logits, values[part] = outside.value(np.stack(shown))
+        shown = _observed(game, states[part])
+        logits, values[part] = outside.value(shown.observations)
         assert logits is not None, "a network gives priors"
-        legal = np.array([_mask(game, state) for state in states[part]])
-        logits = np.where(legal, logits.astype(float), -np.inf)
+        logits = np.where(shown.legal, logits.astype(float), -np.inf)
         weights = np.exp(logits - logits.max(axis=1, keepdims=True))
         priors[part] = weights / weights.sum(axis=1, keepdims=True)
     if game.zero_sum:  # as the search does it
@@ -113,10 +111,13 @@ def predict(
     return priors, values
 
 
-def _mask(game: Game, state: State) -> np.ndarray:
-    mask = np.zeros(game.num_actions, bool)
-    mask[game.legal(state)] = True
-    return mask
+def _observed(game: Game, states: Sequence[State]) -> Batch:
+    """States as a network is shown them."""
+    positions = np.zeros(len(states), position_dtype(game))
+    for place, state in enumerate(states):
+        positions["state"][place] = state
+    positions["policy_actions"] = -1
+    return make_batch(game, positions, np.zeros(len(states), np.int64))
 
 
 # --- games ---------------------------------------------------------------------------------------
@@ -177,7 +178,7 @@ def network_seat(searches: Searches, notes: list[Note]) -> Callable[[], Agent]:
 
 
 def play_together(plays: Sequence[Play], most: int, ended: Callable[[], None]) -> None:
-    """Play games to their ends, at most so many at once; what networks decide, they decide together.
+    """Play games to their ends, at most so many at once; each network decides for all together.
 
     Args:
         ended: called after every game.
@@ -202,7 +203,9 @@ class _Live:
     def __init__(self, play: Play) -> None:
         self.play = play
         self.squad = Squad(play.game, play.sources)
-        self.turns: Generator = play_in_turns(self.squad, play.task)
+        self.turns: Generator[tuple[Agent, np.record], None, GameRecord] = play_in_turns(
+            self.squad, play.task
+        )
         self.seat: Seat | None = None  # the network that is to act; None when the game is over
         self.state: np.record | None = None
 

@@ -20,7 +20,7 @@ from ramify.learn import inference
 from ramify.learn.network import check_network, losses
 from ramify.learn.run import Run, new_network
 from ramify.learn.selfplay import Setup
-from ramify.learn.workers import Failed, Players, make_players
+from ramify.learn.workers import Failed, Players, Rung, make_players
 
 
 @dataclass(frozen=True)
@@ -45,20 +45,23 @@ class Progress:
 
 def train(
     game: Game, folder: str | os.PathLike[str], *, algorithm: str = "alphazero",
-    network: torch.nn.Module | None = None, progress: Callable[[Progress], None] | None = None,
-    **options: Any,
+    network: torch.nn.Module | str | None = None,
+    progress: Callable[[Progress], None] | None = None, **options: Any,
 ) -> Run:  # fmt: skip
     """Train a network by self-play in a run's folder; the same call goes on where it was.
 
     Ctrl-C ends it, and loses at most what was learned since the last checkpoint: episodes are kept.
 
     Args:
-        network: a module of one's own; the default is chosen by the game and the options.
+        network: a module of one's own, or the kind that the option of this name says.
         progress: called with a `Progress` every now and then.
         options: as in `Options`.
     """
+    module = network if isinstance(network, torch.nn.Module) else None
+    if module is None and network is not None:
+        options["network"] = network
     with Run.begin(folder, game, algorithm=algorithm, **options) as run:
-        _Training(run, network, progress).go()
+        _Training(run, module, progress).go()
     return run
 
 
@@ -80,6 +83,7 @@ class _Training:
         self.rng = np.random.default_rng([self.options.seed, 2**32])
         self.iteration = 0
         self.end = 0  # of what is learned from: a cursor of the replay
+        self.num_new = 0  # positions of this iteration
         self.counters: dict[str, float] = dict.fromkeys(
             ("games", "positions", "simulations", "steps", "seconds"), 0
         )
@@ -109,7 +113,7 @@ class _Training:
                 self._learn()
                 if self.iteration % self.options.checkpoint_interval == 0 or self._is_over():
                     self._save()
-                    self._climb()
+                    self._climb(players)
         finally:
             players.close()
 
@@ -131,10 +135,7 @@ class _Training:
         """Play the episodes of this iteration that are not in the replay yet."""
         options, replay = self.options, self.run.replay
         numbers = self._numbers()
-        network: Any = self._playing()
-        if options.inference == "onnx":
-            network = inference.onnx_bytes(network, self.run.game)
-        setup = Setup(self.run.game, options, network, self.iteration)
+        setup = Setup(self.run.game, options, self._sent(self._playing()), self.iteration)
         chunks = [
             chunk
             for chunk in self._chunks(numbers)
@@ -158,7 +159,8 @@ class _Training:
                 }
                 self._tell("self-play", played, len(numbers))
         there = [number for number in numbers if number in replay]
-        self.end = max(map(replay.end_of, there), default=self.end)
+        before, self.end = self.end, max(map(replay.end_of, there), default=self.end)
+        self.num_new = self.end - before
         self.counters["games"] += len(there)
         self.counters["simulations"] += simulations
         self.counters["positions"] = self.end
@@ -191,6 +193,12 @@ class _Training:
         """The network that plays."""
         return self.network if self.averaged is None else self.averaged
 
+    def _sent(self, network: torch.nn.Module) -> Any:
+        """A network as those get it who play."""
+        if self.options.inference == "onnx":
+            return inference.onnx_bytes(network, self.run.game)
+        return network
+
     # Learning.
 
     def _learn(self) -> None:
@@ -198,7 +206,6 @@ class _Training:
         options = self.options
         assert options.replay_window is not None
         assert options.replay_start is not None
-        assert options.steps_per_iteration is not None
         if self.end < options.replay_start:
             return
         window = self.run.replay.window(options.replay_window, end=self.end)
@@ -206,7 +213,8 @@ class _Training:
         # Nobody plays meanwhile, so that learning may have the cores of those who do.
         torch.set_num_threads(options.workers)
         self.network.train()
-        for step in range(options.steps_per_iteration):
+        num_steps = math.ceil(options.draws * self.num_new / options.batch_size)
+        for step in range(num_steps):
             batch = window.draw(
                 self.rng, options.batch_size, value_mix=options.value_mix,
                 symmetries=options.symmetries,
@@ -215,7 +223,7 @@ class _Training:
             self.losses = {
                 "policy_loss": sums[0] / (step + 1), "value_loss": sums[1] / (step + 1),
             }  # fmt: skip
-            self._tell("learning", step + 1, options.steps_per_iteration)
+            self._tell("learning", step + 1, num_steps)
         torch.set_num_threads(1)
         self.run.log(
             "learning", iteration=self.iteration, steps=self.counters["steps"],
@@ -296,19 +304,21 @@ class _Training:
             seconds=self.seconds,
         )  # fmt: skip
 
-    def _climb(self) -> None:
+    def _climb(self, players: Players) -> None:
         """Measure what the checkpoint is worth."""
         if self.options.ladder_games == 0:
             return
-        from ramify.learn import ladder
-
         earlier = [each for each in self.run.iterations() if each < self.iteration]
-        past = self.run.evaluator(earlier[-1]) if earlier else None
-        found = ladder.measure(
-            self.run.game, self.run.evaluator(self.iteration), self.options, past=past,
-            seed=self.options.seed + self.iteration,
-            progress=lambda done, total: self._tell("ladder", done, total),
+        past = None
+        if earlier:
+            # A module of one's own cannot be built anew; its weights can be replaced.
+            module = copy.deepcopy(self.network)
+            past = self._sent(self.run.learned(earlier[-1], network=module).network())
+        rung = Rung(
+            self.run.game, self.options, self._sent(self._playing()), past,
+            self.options.seed + self.iteration,
         )  # fmt: skip
+        found = players.measure(rung, lambda done, total: self._tell("ladder", done, total))
         self.run.log(
             "ladder", iteration=self.iteration, past=earlier[-1] if earlier else None, **found
         )

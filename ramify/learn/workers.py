@@ -1,4 +1,4 @@
-"""Where episodes of self-play are played: in this process, in others, or on other machines.
+"""Where episodes of self-play are played, and checkpoints measured: here, or by other processes.
 
 Whoever plays may die, and an episode may fail: what was lost is played again. Episodes that were to
 be played together with one that fails time and again are played one by one, so that the one is
@@ -10,19 +10,21 @@ from __future__ import annotations
 import pickle
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, cast
 
 from ramify.errors import RamifyError
 from ramify.game import Game
+from ramify.learn.extras import load_module
 from ramify.learn.options import Options
-from ramify.learn.selfplay import Episode, Setup
+from ramify.learn.selfplay import Episode, Setup, network_evaluator
 from ramify.processes import Host, Message, Tell, Worker, make_host
 
 MOST_TRIES = 3  # of episodes that are played together, and of one alone
 MOST_FAILURES = 3  # before it is asked whether anything can be played at all
 MOST_STARTS = 10  # of workers that die, one after the other, before they have begun
 
+Progress = Callable[[int, int], None]  # told how much of how much is done
 Chunk = tuple[int, ...]  # the numbers of episodes that are played together
 
 
@@ -34,14 +36,39 @@ class Failed:
     error: str
 
 
+@dataclass(frozen=True)
+class Rung:
+    """A checkpoint that is to be measured."""
+
+    game: Game
+    options: Options
+    network: Any  # as in `Setup`
+    past: Any  # the same of an earlier checkpoint, or None
+    seed: int
+
+    def measure(self, progress: Progress) -> dict[str, Any]:
+        """What `ladder.measure` finds."""
+        evaluator, past = (
+            None if each is None else network_evaluator(each, self.game, self.options)
+            for each in (self.network, self.past)
+        )
+        found: dict[str, Any] = load_module("ramify.learn.ladder").measure(
+            self.game, evaluator, self.options, past=past, seed=self.seed, progress=progress
+        )
+        return found
+
+
 class Players(Protocol):
-    """Who plays episodes."""
+    """Who plays episodes, and measures checkpoints."""
 
     def play(self, setup: Setup, chunks: Sequence[Chunk]) -> Generator[Episode | Failed]:
         """Every episode once, as they end; those of a chunk are played together.
 
         RamifyError where more episodes fail than can be played.
         """
+
+    def measure(self, rung: Rung, progress: Progress) -> dict[str, Any]:
+        """What a checkpoint is worth."""
 
     def close(self) -> None:
         """Let everyone go."""
@@ -51,7 +78,7 @@ def make_players(options: Options) -> Players:
     """Those that the options ask for."""
     if options.workers == 1 and options.backend == "process":
         return Here()
-    return Pool(make_host(options.backend), options.workers)
+    return Pool(make_host(options.backend, options.workers), options.workers)
 
 
 class Here:
@@ -66,6 +93,9 @@ class Here:
                         yield episode
             except Exception as error:
                 yield from book.note_error(chunk, _told(error))
+
+    def measure(self, rung: Rung, progress: Progress) -> dict[str, Any]:
+        return rung.measure(progress)
 
     def close(self) -> None:
         pass
@@ -143,11 +173,11 @@ class Pool:
         self.host, self.num_workers = host, num_workers
         self.players: list[_Player] = []
         self.starts = 0  # in a row that came to nothing
-        self.game: tuple[Game, bytes] | None = None
+        self.game: tuple[Game, bytes] | None = None  # and how it is sent
 
     def play(self, setup: Setup, chunks: Sequence[Chunk]) -> Generator[Episode | Failed]:
         book = _Book(setup.game, chunks)
-        content = self.host.share(self._pickled(setup))
+        content = self.host.share(self._pickled(setup.game, setup))
         for player in self.players:
             player.prepare(content)
         is_over = False
@@ -162,12 +192,12 @@ class Pool:
             if not is_over:  # what they are at is not wanted any more
                 self.close()
 
-    def _pickled(self, setup: Setup) -> bytes:
-        """The setup as workers get it; the bytes of a game stay the same, so that they keep it."""
-        if self.game is None or self.game[0] is not setup.game:
-            self.game = setup.game, pickle.dumps(setup.game)  # it says itself what is wrong with it
+    def _pickled(self, game: Game, what: Setup | Rung) -> bytes:
+        """What workers get; the bytes of a game stay the same, so that they keep it."""
+        if self.game is None or self.game[0] is not game:
+            self.game = game, pickle.dumps(game)  # it says itself what is wrong with it
         try:
-            return pickle.dumps((self.game[1], setup.options, setup.network, setup.iteration))
+            return pickle.dumps((self.game[1], replace(what, game=cast(Game, None))))
         except Exception as error:
             raise RamifyError(
                 f"the network cannot be sent to another process ({error}); define its class in a "
@@ -177,8 +207,7 @@ class Pool:
     def _hand_out(self, book: _Book, content: Any) -> None:
         """Give everyone something to play, and see that there are enough of them."""
         while book.waiting and len(self.players) < self.num_workers:
-            self.players.append(_Player(self.host.start(_Service)))
-            self.players[-1].prepare(content)
+            self._start().prepare(content)
         for player in self.players:
             if player.chunk is None and (chunk := book.take()) is not None:
                 player.give(chunk)
@@ -195,8 +224,7 @@ class Pool:
             else:
                 self._note_start(player.worker)
                 book.give_back(chunk)
-            player.worker.kill()
-            self.players.remove(player)
+            self._bury(player)
             return
         if kind == "broken":
             raise RamifyError(f"a worker cannot play: {told}")
@@ -210,6 +238,14 @@ class Pool:
             if kind == "error":
                 yield from book.note_error(chunk, told)
 
+    def _start(self) -> _Player:
+        self.players.append(_Player(self.host.start(_Service)))
+        return self.players[-1]
+
+    def _bury(self, player: _Player) -> None:
+        player.worker.kill()
+        self.players.remove(player)
+
     def _note_start(self, worker: Worker) -> None:
         """Count a worker that died before it had begun; RamifyError where all do."""
         self.starts += 1
@@ -218,6 +254,30 @@ class Pool:
                 f"a worker ended before it had begun to play ({worker.death()}); in a script, call "
                 'train below `if __name__ == "__main__":`, or use workers=1'
             )
+
+    def measure(self, rung: Rung, progress: Progress) -> dict[str, Any]:
+        content = self.host.share(self._pickled(rung.game, rung))
+        for _ in range(MOST_TRIES):
+            player = self.players[0] if self.players else self._start()
+            player.worker.send("measure", content)
+            try:
+                return self._measured(player.worker, progress)
+            except EOFError:
+                death = player.worker.death()
+                self._bury(player)
+        raise RamifyError(f"the ladder failed {MOST_TRIES} times: {death}")
+
+    def _measured(self, worker: Worker, progress: Progress) -> dict[str, Any]:
+        while True:
+            self.host.wait([worker])
+            kind, told = worker.recv()
+            if kind == "progress":
+                progress(*told)
+            elif kind == "measured":
+                found: dict[str, Any] = told
+                return found
+            else:
+                raise RamifyError(f"the ladder failed: {told}")
 
     def close(self) -> None:
         for player in self.players:
@@ -243,25 +303,30 @@ class _Player:
 
 
 class _Service:
-    """What a worker does: play chunks of episodes with the setup that it got last."""
+    """What a worker does: play episodes with the setup that it got last, or measure."""
 
     def __init__(self) -> None:
-        self.content = b""  # of the game
+        self.game: tuple[bytes, Game] | None = None  # the one that code was compiled for
         self.setup: Setup | None = None
 
     def __call__(self, message: Message, tell: Tell) -> None:
         kind, content = message
-        answer: Callable[[Any, Tell], None] = self._prepare if kind == "setup" else self._play
-        answer(content, tell)
+        if kind == "setup":
+            self._prepare(content, tell)
+        elif kind == "play":
+            self._play(content, tell)
+        else:
+            self._measure(content, tell)
+
+    def _unpickled(self, content: bytes) -> Any:
+        game, what = pickle.loads(content)
+        if self.game is None or self.game[0] != game:
+            self.game = game, pickle.loads(game)
+        return replace(what, game=self.game[1])
 
     def _prepare(self, content: bytes, tell: Tell) -> None:
         try:
-            game, options, network, iteration = pickle.loads(content)
-            if self.setup is None or game != self.content:
-                self.content, played = game, pickle.loads(game)
-            else:
-                played = self.setup.game  # the one that code was compiled for
-            self.setup = Setup(played, options, network, iteration)
+            self.setup = self._unpickled(content)
         except Exception as error:
             tell(("broken", _told(error)))
 
@@ -275,3 +340,12 @@ class _Service:
             tell(("error", _told(error)))
         else:
             tell(("done", None))
+
+    def _measure(self, content: bytes, tell: Tell) -> None:
+        def progress(done: int, total: int) -> None:
+            tell(("progress", (done, total)))
+
+        try:
+            tell(("measured", self._unpickled(content).measure(progress)))
+        except Exception as error:
+            tell(("error", _told(error)))

@@ -221,7 +221,7 @@ def test_openings_that_come_again_cost_no_further_draws(monkeypatch):
     drawn = []
     walk = matches.random_walk
     monkeypatch.setattr(matches, "random_walk", lambda *given: drawn.append(1) or walk(*given))
-    tasks = matches._schedule(games.tic_tac_toe(), 2, 9 * 2 * 5, 1, 0)
+    tasks = matches.schedule(games.tic_tac_toe(), 2, 9 * 2 * 5, 1, 0)
     rounds = [
         [task.opening for task in tasks[start : start + 18 : 2]] for start in range(0, 90, 18)
     ]
@@ -232,7 +232,7 @@ def test_openings_that_come_again_cost_no_further_draws(monkeypatch):
 
 def test_without_random_plies_nothing_is_drawn(monkeypatch):
     monkeypatch.setattr(matches, "random_walk", None)
-    tasks = matches._schedule(games.tic_tac_toe(), 2, 10, 0, 0)
+    tasks = matches.schedule(games.tic_tac_toe(), 2, 10, 0, 0)
     assert [task.opening for task in tasks] == [()] * 10
 
 
@@ -614,7 +614,7 @@ def test_a_script_without_a_guard_is_told_what_to_do(tmp_path):
         [sys.executable, str(script)], cwd=ROOT, capture_output=True, text=True, timeout=100,
         env=os.environ | {"PYTHONPATH": str(ROOT)}, check=False,
     )  # fmt: skip
-    assert "a worker process ended before it played (exit code 1)" in done.stderr
+    assert "a worker ended before it played: the process died (exit code 1)" in done.stderr
     assert 'call match below `if __name__ == "__main__":`' in done.stderr
 
 
@@ -623,3 +623,5 @@ def test_games_of_vectors_are_refused():
         arena.match("loss_game", ["random", "greedy", "random"], num_games=1)
     with pytest.raises(RamifyError, match=r"loss_game are vectors.*ramify continuous"):
         ramify.advise(games.loss_game())
+    with pytest.raises(RamifyError, match=r"loss_game are vectors.*ramify continuous"):
+        arena.random_states(games.loss_game(), 10)

@@ -70,7 +70,7 @@ def test_every_game_gets_options_that_are_complete(name):
     options = make_options(game)
     for each in (
         "num_simulations", "fast_simulations", "temperature_cutover", "episodes_per_iteration",
-        "steps_per_iteration", "replay_window", "replay_start", "schedule_iterations",
+        "replay_window", "replay_start", "schedule_iterations",
         "max_iterations",
     ):  # fmt: skip
         assert isinstance(getattr(options, each), int), each

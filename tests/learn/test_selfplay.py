@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -95,7 +97,7 @@ def test_fast_searches_teach_values_alone_and_have_no_noise():
 def test_from_the_cutover_on_the_most_visited_action_is_taken():
     for episode in played(temperature_cutover=2, noise_fraction=0.0):
         positions = episode.positions
-        for now, after in zip(positions[2:], positions[3:], strict=False):
+        for now, after in itertools.pairwise(positions):
             best = now["policy_actions"][0]
             state, _ = GAME.step(GAME.copy(now["state"]), int(best))
             shares = now["policy_shares"]
@@ -155,3 +157,18 @@ def test_a_game_without_an_end_is_refused():
     )  # fmt: skip
     with pytest.raises(ramify.BrokenGame, match="endless is not over after 5 plies"):
         played(game)
+
+
+def test_with_the_solver_episodes_end_where_their_result_is_proven():
+    episodes = played(solver=True, num_simulations=60)
+    longest = played(num_simulations=60)
+    assert sum(e.num_plies for e in episodes) < sum(e.num_plies for e in longest)
+    solution = ramify.solve(GAME)
+    ended = 0
+    for episode in episodes:
+        last = GAME.copy(episode.positions[-1]["state"])
+        assert np.array_equal(episode.returns, solution.value_of(last))
+        after = len(episode.positions) > episode.num_plies  # the last position was not acted in
+        ended += after
+        assert (episode.positions["policy_weight"][-1] == 0) == after
+    assert ended == len(episodes)

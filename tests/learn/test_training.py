@@ -1,0 +1,356 @@
+"""train(): the same run whatever interrupts it, any game, every option, and what is told of it."""
+
+from __future__ import annotations
+
+import functools
+import os
+import random
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from ramify import games
+from ramify.errors import RamifyError
+from ramify.learn.run import Run
+from tests.learn.faults import ROOT, killed_at
+from tests.learn.troubles import Poisoned
+
+torch = pytest.importorskip("torch", reason="the extra learn is not installed")
+pytest.importorskip("onnxruntime", reason="the extra learn is not installed")
+training = pytest.importorskip("ramify.learn.training")
+
+SMALL = {
+    "num_simulations": 8, "episodes_per_iteration": 8, "num_trees": 4, "batch_size": 16,
+    "draws": 2.0, "network_width": 8, "network_depth": 1, "ladder_games": 0,
+    "checkpoint_interval": 1, "warmup_steps": 0,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def game():
+    return games.tic_tac_toe()
+
+
+def train(game, folder, iterations, **options):
+    given = SMALL | {"max_iterations": iterations, "schedule_iterations": 4} | options
+    return training.train(game, folder, **given)
+
+
+def hash_of(run):
+    """Of all weights at the last checkpoint."""
+    checkpoint = run.checkpoint()
+    assert checkpoint is not None
+    return checkpoint.iteration, checkpoint.weights_sha256, checkpoint.replay_end
+
+
+def positions_of(run):
+    return np.concatenate([run.replay.positions(each) for each in range(run.replay.num_episodes)])
+
+
+# --- the same run, whatever interrupts it --------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def whole(game, tmp_path_factory):
+    """A run of four iterations that nothing interrupted."""
+    return train(game, tmp_path_factory.mktemp("whole") / "run", 4)
+
+
+def test_the_same_call_gives_the_same_weights_and_another_seed_gives_others(game, whole, tmp_path):
+    assert hash_of(train(game, tmp_path / "same", 4)) == hash_of(whole)
+    assert hash_of(train(game, tmp_path / "other", 4, seed=1))[1] != hash_of(whole)[1]
+
+
+def test_training_in_two_processes_one_after_the_other_equals_training_in_one(
+    game, whole, tmp_path
+):
+    code = (
+        "import sys; from ramify import games; from ramify.learn import train\n"
+        "train(games.tic_tac_toe(), sys.argv[1], max_iterations=2, schedule_iterations=4, "
+        f"**{SMALL})"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "run")]
+    subprocess.run(command, check=True, cwd=ROOT, timeout=100)
+    assert Run.open(tmp_path / "run").iterations()[-1] == 2
+    run = train(game, tmp_path / "run", 4)
+    assert hash_of(run) == hash_of(whole)
+    assert positions_of(run).tobytes() == positions_of(whole).tobytes()
+
+
+def check_killed(game, whole, folder, seed, kills, interval):
+    """Kill a training at random changes of files, go on as often, and compare the end."""
+    rng = random.Random(seed)
+    work = functools.partial(train, game, folder, 4, checkpoint_interval=interval)
+    for _ in range(kills):
+        if killed_at(rng.randrange(1, 120), work) < 0:
+            break  # it had come to its end before
+    run = work()
+    assert hash_of(run) == hash_of(whole)
+    assert positions_of(run).tobytes() == positions_of(whole).tobytes()
+    assert run.replay.num_episodes == 32
+    assert run.warnings == [] or all("left out" in each for each in run.warnings)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_training_that_is_killed_at_any_write_ends_with_the_same_weights(
+    game, whole, tmp_path, seed
+):
+    check_killed(game, whole, tmp_path / "run", seed, kills=5, interval=1 + seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2, 22))
+def test_a_training_that_is_killed_again_and_again_ends_with_the_same_weights(
+    game, whole, tmp_path, seed
+):
+    check_killed(game, whole, tmp_path / "run", seed, kills=5, interval=1 + seed % 3)
+
+
+def test_a_run_that_has_come_to_its_end_stays_as_it_is(game, whole):
+    before = hash_of(whole)
+    train(game, whole.folder, 4)
+    assert hash_of(Run.open(whole.folder)) == before
+
+
+@pytest.mark.parametrize("limit", [{"max_games": 24}, {"max_iterations": 3}])
+def test_a_run_ends_at_its_limit(game, tmp_path, limit):
+    run = training.train(game, tmp_path / "run", **SMALL, **limit)
+    assert run.iterations()[-1] == 3
+    assert run.replay.num_episodes == 24
+
+
+# --- what goes wrong -----------------------------------------------------------------------------
+
+
+class Small(torch.nn.Module):
+    """A network of one's own; from a step on its values are no numbers, if so wanted."""
+
+    def __init__(self, game, good_steps=10**9, num_actions=None):
+        super().__init__()
+        size = int(np.prod(game.observation_shape))
+        self.body = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(size, 8))
+        self.policy = torch.nn.Linear(8, num_actions or game.num_actions)
+        self.value = torch.nn.Linear(8, game.num_players)
+        self.good_steps, self.steps = good_steps, 0
+
+    def forward(self, observations):
+        features = torch.relu(self.body(observations))
+        values = torch.tanh(self.value(features))
+        self.steps += self.training
+        if self.steps > self.good_steps:
+            values = values * torch.nan
+        return self.policy(features), values
+
+
+def test_a_network_of_ones_own_is_trained_and_measured(game, tmp_path):
+    network = Small(game)
+    before = {name: each.clone() for name, each in network.state_dict().items()}
+    given = SMALL | {"max_iterations": 2, "ladder_games": 2}
+    run = training.train(games.nim(), tmp_path / "run", network=Small(games.nim()), **given)
+    assert [row["past"] for row in run.metrics("ladder")] == [0, 1]
+    run = training.train(game, tmp_path / "other", network=network, **SMALL, max_iterations=1)
+    assert any((each != before[name]).any() for name, each in network.state_dict().items())
+    learned = run.learned(network=Small(game))
+    averaged = learned.checkpoint.averaged["policy.weight"]
+    assert np.array_equal(learned.network().policy.weight.detach().numpy(), averaged)
+
+
+def test_losses_that_are_no_numbers_end_it_with_a_diagnosis_and_the_last_checkpoint(game, tmp_path):
+    # 8 episodes of at most 9 positions, each drawn twice: at most 9 steps of 16 in an iteration.
+    with pytest.raises(RamifyError) as failure:
+        training.train(
+            game, tmp_path / "run", network=Small(game, good_steps=12), **SMALL, max_iterations=4
+        )
+    told = str(failure.value)
+    assert "learning failed in iteration 2, step 12: policy loss " in told
+    assert "value loss nan" in told
+    assert "The last checkpoint, of iteration 1, is whole" in told
+    run = Run.open(tmp_path / "run")
+    assert run.iterations() == [0, 1]
+    sane = training.train(game, run.folder, network=Small(game), max_iterations=2)
+    assert sane.iterations()[-1] == 2
+
+
+def test_a_network_of_the_wrong_shape_is_refused(game, tmp_path):
+    with pytest.raises(RamifyError, match=r"logits.*9"):
+        train(game, tmp_path / "run", 1, network=Small(game, num_actions=7))
+    with pytest.raises(RamifyError, match="observations"):
+        train(game, tmp_path / "other", 1, network=Small(games.connect_four()))
+
+
+def test_an_episode_that_cannot_be_played_is_left_out_and_told(game, tmp_path, monkeypatch):
+    (tmp_path / "notes").mkdir()
+    poisoned = functools.partial(Poisoned, folder=str(tmp_path / "notes"), deadly=(3, 8))
+    monkeypatch.setattr(training, "Setup", poisoned)
+    run = train(game, tmp_path / "run", 2)
+    told = run.metrics("quarantined")
+    assert [(row["iteration"], row["episode"]) for row in told] == [(1, 3), (2, 8)]
+    assert {row["error"] for row in told} == {"ZeroDivisionError: one over zero"}
+    assert [number for number in range(16) if number not in run.replay] == [3, 8]
+    assert [row["games"] for row in run.metrics("self-play")] == [7, 14]
+    checkpoint = run.checkpoint()
+    assert checkpoint.replay_end == run.replay.end == run.metrics("self-play")[-1]["positions"]
+
+
+def test_a_game_that_always_fails_ends_it_with_the_message(game, tmp_path, monkeypatch):
+    poisoned = functools.partial(Poisoned, folder=str(tmp_path), deadly=tuple(range(8)))
+    monkeypatch.setattr(training, "Setup", poisoned)
+    with pytest.raises(RamifyError, match="self-play of tic_tac_toe fails: 0 episodes were played"):
+        train(game, tmp_path / "run", 2)
+
+
+# --- any game, any option ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        functools.partial(games.twenty48, max_tile=16),
+        functools.partial(games.n_in_a_row, rows=3, cols=3, length=3, num_players=3),
+        functools.partial(games.pig, target=10),
+        functools.partial(games.dots_and_boxes, rows=1, cols=2),
+    ],
+    ids=["one player", "three players", "chance", "rewards on the way"],
+)
+def test_any_game_can_be_trained(made, tmp_path):
+    game = made()
+    run = train(game, tmp_path / "run", 2)
+    assert run.iterations() == [0, 1, 2]
+    assert all(np.isfinite(row["value_loss"]) for row in run.metrics("learning"))
+    weights = [run.checkpoint(each).weights_sha256 for each in run.iterations()]
+    assert len(set(weights)) == 3
+
+
+def test_playout_cap_randomisation_teaches_policies_of_full_searches_alone(game, tmp_path):
+    run = train(game, tmp_path / "run", 2, full_search_share=0.25, fast_simulations=2)
+    positions = positions_of(run)
+    full = positions["policy_weight"] == 1
+    assert set(positions["policy_weight"]) == {0.0, 1.0}
+    assert 0.1 < full.mean() < 0.5
+    # A full search has visits in eighths, a fast one in halves.
+    shares = positions["policy_shares"][~full]
+    assert np.isin(shares, [0.0, 0.5, 1.0]).all()
+    simulations = run.metrics("self-play")[-1]["simulations"]
+    assert simulations == 8 * full.sum() + 2 * (~full).sum()
+
+
+def test_gumbel_roots_teach_the_improved_policy_over_all_legal_actions(game, tmp_path):
+    run = train(game, tmp_path / "run", 2, root_selection="gumbel", policy_target="gumbel")
+    positions = positions_of(run)
+    for position in positions[::5]:
+        taught = set(position["policy_actions"][position["policy_actions"] >= 0].tolist())
+        assert taught == set(game.legal(game.copy(position["state"])))
+
+
+def test_value_mix_changes_what_is_learned_and_not_what_is_stored(game, tmp_path):
+    runs = [train(game, tmp_path / str(mix), 1, value_mix=mix) for mix in (0.0, 1.0)]
+    first, second = map(positions_of, runs)
+    assert first.tobytes() == second.tobytes()
+    assert hash_of(runs[0])[1] != hash_of(runs[1])[1]
+
+
+def test_value_plies_let_the_search_speak_for_what_is_far_off(game, tmp_path):
+    positions = positions_of(train(game, tmp_path / "run", 1, value_plies=1))
+    numbers = np.flatnonzero(positions["ply"][1:] == positions["ply"][:-1] + 1)
+    here, after = positions[numbers], positions[numbers + 1]
+    assert here["returns"] == pytest.approx(after["search_values"][:, ::-1], abs=1e-6)
+
+
+def test_surprise_decides_how_often_a_position_is_drawn(game, tmp_path):
+    plain = positions_of(train(game, tmp_path / "plain", 1))
+    weighed = positions_of(train(game, tmp_path / "weighed", 1, surprise_share=0.5))
+    assert (plain["weight"] == 1).all()
+    assert (weighed["weight"] >= 0.5 - 1e-6).all()
+    assert weighed["weight"].std() > 0.05
+
+
+def test_annealed_noise_ends_where_it_is_told_to(game, tmp_path):
+    options = {"noise_fraction": 1.0, "temperature": 0.0, "temperature_floor": 0.0}
+    kept = train(game, tmp_path / "kept", 2, **options)
+    annealed = train(game, tmp_path / "annealed", 2, **options, noise_end=0.0, noise_iterations=2)
+
+    def different(run, numbers):
+        return len({run.replay.positions(number).tobytes() for number in numbers})
+
+    # Without noise and at temperature 0 all episodes of an iteration are the same.
+    assert different(kept, range(8, 16)) > 1
+    assert different(annealed, range(8)) > 1
+    assert different(annealed, range(8, 16)) == 1
+
+
+def test_two_workers_play_every_episode_once(game, tmp_path):
+    run = train(game, tmp_path / "run", 3, workers=2)
+    assert run.replay.num_episodes == 24
+    assert run.checkpoint().counters["games"] == 24
+    assert not run.warnings
+
+
+@pytest.mark.parametrize("kind", ["mlp", "tower"])
+def test_the_kind_of_network_is_an_option(game, tmp_path, kind):
+    run = train(game, tmp_path / "run", 1, network=kind)
+    assert run.options.network == kind
+    assert run.checkpoint().network["kind"] == kind
+    with pytest.raises(RamifyError, match="network='forest': expected 'mlp' or 'tower'"):
+        train(game, tmp_path / "other", 1, network="forest")
+
+
+@pytest.mark.parametrize("inference", ["torch", "onnx"])
+def test_either_way_of_inference_trains(game, tmp_path, inference):
+    run = train(game, tmp_path / "run", 1, inference=inference, workers=2)
+    assert run.replay.num_episodes == 8
+
+
+# --- what is told --------------------------------------------------------------------------------
+
+
+def test_metrics_tell_of_every_iteration(whole):
+    assert [row["iteration"] for row in whole.metrics("checkpoint")] == [0, 1, 2, 3, 4]
+    played, learned = whole.metrics("self-play"), whole.metrics("learning")
+    assert [row["games"] for row in played] == [8, 16, 24, 32]
+    assert [row["played"] for row in played] == [8] * 4
+    assert played[-1]["positions"] == whole.checkpoint().replay_end == whole.replay.end
+    assert all(5 <= row["plies_per_game"] <= 9 for row in played)
+    assert all(row["games_per_second"] > 0 < row["simulations_per_second"] for row in played)
+    new = np.diff([0, *(row["positions"] for row in played)])
+    steps = np.cumsum(np.ceil(2 * new / 16))
+    assert [row["steps"] for row in learned] == steps.tolist()
+    assert all(row["policy_loss"] > 0 < row["value_loss"] for row in learned)
+    assert all(row["learning_rate"] > 0 for row in learned)
+    assert np.diff([row["learning_rate"] for row in learned]).max() < 0
+
+
+def test_progress_tells_what_is_done_and_what_is_left(game, tmp_path):
+    told = []
+    run = train(game, tmp_path / "run", 2, progress=told.append)
+    played = [each for each in told if each.phase == "self-play"]
+    learned = [each for each in told if each.phase == "learning"]
+    assert [(each.done, each.total) for each in played] == [(i + 1, 8) for i in range(8)] * 2
+    assert learned[-1].done == learned[-1].total
+    assert (told[-1].iteration, told[-1].max_iterations, told[-1].games) == (2, 2, 16)
+    assert told[-1].positions == run.replay.end
+    assert told[0].seconds_left is None
+    assert told[-1].seconds_left > 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "share", "rate"),
+    [
+        ("constant", 0.7, 2.0), ("linear", 0.0, 2.0), ("linear", 0.25, 1.6), ("linear", 1.0, 0.4),
+        ("cosine", 0.0, 2.0), ("cosine", 0.5, 1.2), ("cosine", 1.0, 0.4), ("cosine", 7.0, 0.4),
+        ("linear", -1.0, 2.0),
+    ],
+)  # fmt: skip
+def test_the_learning_rate_falls_as_scheduled(kind, share, rate):
+    assert training.scheduled(2.0, 0.2, share, kind) == pytest.approx(rate)
+
+
+def test_the_environment_lets_threads_wait_without_spinning():
+    code = "import os, ramify.learn as l; l.train; print(os.environ['OMP_WAIT_POLICY'])"
+    plain = {key: value for key, value in os.environ.items() if key != "OMP_WAIT_POLICY"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, env=plain, capture_output=True, text=True,
+        check=True, timeout=100,
+    )  # fmt: skip
+    assert done.stdout == "PASSIVE\n"

@@ -1,0 +1,334 @@
+"""Who plays episodes: the same tests for this process, other processes and Ray."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+import uuid
+
+import pytest
+
+from ramify import games
+from ramify.errors import BrokenGame, RamifyError
+from ramify.game import Game
+from ramify.learn import inference
+from ramify.learn.options import make_options
+from ramify.learn.run import Run, new_network
+from ramify.learn.selfplay import Episode, Setup
+from ramify.learn.workers import Failed, Here, Rung, make_players
+from tests.learn import troubles
+from tests.learn.faults import ROOT
+from tests.learn.troubles import Noted, Poisoned, gone, marked, notes
+
+torch = pytest.importorskip("torch", reason="the extra learn is not installed")
+pytest.importorskip("onnxruntime", reason="the extra learn is not installed")
+
+SMALL = {"num_simulations": 4, "num_trees": 4, "network_width": 8, "network_depth": 1}
+CHUNKS = [(0, 1, 2, 3), (4, 5, 6, 7), (8, 9, 10, 11)]
+NUMBERS = list(range(12))
+RAY = pytest.param("ray", marks=pytest.mark.peer)
+SLOW_RAY = pytest.param("ray", marks=[pytest.mark.peer, pytest.mark.slow])
+ELSEWHERE = ["process", RAY]
+
+
+@pytest.fixture(scope="module")
+def game():
+    return games.tic_tac_toe()
+
+
+def options_of(game, **given):
+    return make_options(game, **SMALL, **given)
+
+
+@pytest.fixture(scope="module")
+def network(game):
+    return inference.onnx_bytes(new_network(game, options_of(game)), game)
+
+
+def players_of(game, kind):
+    if kind == "here":
+        return make_players(options_of(game))
+    if kind == "ray" and importlib.util.find_spec("ray") is None:
+        pytest.skip("the extra ray is not installed")  # not loaded before it is set up
+    return make_players(options_of(game, workers=2, backend=kind))
+
+
+@pytest.fixture(scope="module")
+def known(game):
+    """Who plays, by kind, each made once: all actors together have as many processors as two."""
+    found = {}
+    yield found
+    for each in found.values():
+        each.close()
+
+
+def player_of_kind(kind, game, known):
+    if kind not in known:
+        known[kind] = players_of(game, kind)
+    return known[kind]
+
+
+@pytest.fixture(params=["here", *ELSEWHERE])
+def players(request, game, known):
+    return player_of_kind(request.param, game, known)
+
+
+@pytest.fixture(params=ELSEWHERE)
+def others(request, game, known):
+    return player_of_kind(request.param, game, known)
+
+
+@pytest.fixture
+def make(game, network, tmp_path):
+    """Setups of a kind, which note in the test's folder what is played."""
+
+    def made(kind=Noted, **given):
+        given = {"game": game, "network": network} | given
+        if issubclass(kind, Noted):
+            given["folder"] = str(tmp_path)
+        return kind(options=options_of(given["game"]), iteration=1, **given)
+
+    return made
+
+
+def content(episodes):
+    """Episodes as plain numbers, by their own."""
+    return {each.number: (each.positions.tobytes(), each.returns.tolist()) for each in episodes}
+
+
+# --- all of them ---------------------------------------------------------------------------------
+
+
+def test_every_episode_comes_once_and_is_the_same_wherever_it_is_played(players, make):
+    setup = make()
+    episodes = list(players.play(setup, CHUNKS))
+    assert sorted(each.number for each in episodes) == NUMBERS
+    expected = {}
+    for chunk in CHUNKS:
+        expected |= content(Setup.play(setup, chunk))
+    assert content(episodes) == expected
+
+
+def test_the_next_iteration_is_played_with_its_own_network(players, make, game):
+    first = make(Setup)
+    second = Setup(game, first.options, talkative(game), iteration=2)
+    before, after = (content(players.play(each, [(0,)])) for each in (first, second))
+    assert before == content(first.play((0,)))
+    assert after == content(second.play((0,)))
+    assert before != after
+
+
+def talkative(game):
+    """A network that says something, unlike a fresh one, whose last layers are zero."""
+    network = new_network(game, options_of(game))
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for each in network.parameters():
+            each.copy_(torch.randn(each.shape, generator=generator))
+    return inference.onnx_bytes(network, game)
+
+
+def test_an_episode_that_raises_an_error_three_times_is_left_out_and_named(players, make, tmp_path):
+    found = list(players.play(make(Poisoned, deadly=(6,)), CHUNKS))
+    failed = [each for each in found if isinstance(each, Failed)]
+    assert failed == [Failed(6, "ZeroDivisionError: one over zero")]
+    played = [each.number for each in found if isinstance(each, Episode)]
+    assert sorted(played) == [number for number in NUMBERS if number != 6]
+    tried = [numbers for _, numbers in notes(tmp_path)]
+    assert tried.count((4, 5, 6, 7)) == 3
+    assert tried.count((6,)) == 3
+    assert tried.count((0, 1, 2, 3)) == 1
+
+
+def test_an_error_in_every_episode_ends_it_with_the_message(players, make):
+    hasty = troubles.without_end()
+    with pytest.raises(RamifyError, match="an episode of hasty is not over after 3 plies; give"):
+        list(players.play(make(game=hasty), CHUNKS))
+
+
+def test_errors_in_more_episodes_than_can_be_played_end_it(players, make):
+    setup = make(Poisoned, deadly=(0, 1, 2))
+    with pytest.raises(RamifyError, match=r"self-play of tic_tac_toe fails: .*one over zero"):
+        list(players.play(setup, [(0, 1, 2, 3)]))
+
+
+def test_after_an_error_they_play_on(players, make):
+    with pytest.raises(RamifyError):
+        list(players.play(make(game=troubles.without_end()), CHUNKS))
+    assert sorted(each.number for each in players.play(make(), CHUNKS)) == NUMBERS
+
+
+def test_who_stops_listening_can_begin_anew(players, make):
+    episodes = players.play(make(), CHUNKS)
+    next(episodes)
+    episodes.close()
+    assert sorted(each.number for each in players.play(make(), CHUNKS)) == NUMBERS
+
+
+def test_a_checkpoint_is_measured_where_episodes_are_played(players):
+    told = []
+    game = games.nim()
+    network = talkative(game)
+    rung = Rung(game, options_of(game, ladder_games=2), network, network, seed=3)
+    found = players.measure(rung, lambda done, total: told.append((done, total)))
+    assert found["games"]["past"]["games"] == 2
+    assert found["games"] == rung.measure(lambda done, total: None)["games"]
+    assert told[-1][0] == told[-1][1]
+
+
+# --- those that can die --------------------------------------------------------------------------
+
+
+def test_an_episode_whose_worker_dies_three_times_is_left_out_and_named(others, make, tmp_path):
+    found = list(others.play(make(Poisoned, deadly=(6,), dies=True), CHUNKS))
+    (failed,) = (each for each in found if isinstance(each, Failed))
+    assert failed.number == 6
+    assert "died" in failed.error
+    played = [each.number for each in found if isinstance(each, Episode)]
+    assert sorted(played) == [number for number in NUMBERS if number != 6]
+    tried = [numbers for _, numbers in notes(tmp_path)]
+    assert tried.count((4, 5, 6, 7)) == 3
+    assert tried.count((6,)) == 3
+
+
+class Killer:
+    """Kills, every so many seconds, one of those that have begun to play."""
+
+    def __init__(self, folder, seconds, most):
+        self.folder, self.seconds, self.most = folder, seconds, most
+        self.killed = set()
+        self.enough = threading.Event()
+        self.thread = threading.Thread(target=self.run)
+
+    def run(self):
+        rng = random.Random(0)
+        while not self.enough.wait(self.seconds) and len(self.killed) < self.most:
+            alive = sorted({pid for pid, _ in notes(self.folder)} - self.killed)
+            if alive:
+                pid = rng.choice(alive)
+                os.kill(pid, signal.SIGKILL)
+                self.killed.add(pid)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *error):
+        self.enough.set()
+        self.thread.join()
+
+
+def test_killed_workers_lose_nothing(others, make, tmp_path):
+    chunks = [tuple(range(first, first + 4)) for first in range(0, 32, 4)]
+    with Killer(tmp_path, 1.0, most=4) as killer:
+        found = list(others.play(make(seconds=0.25), chunks))
+    assert len(killer.killed) >= 2
+    assert os.getpid() not in killer.killed
+    assert sorted(each.number for each in found) == list(range(32))
+
+
+@pytest.mark.slow
+def test_a_worker_killed_every_five_seconds_for_two_minutes_loses_nothing(others, make, tmp_path):
+    began = time.monotonic()
+    chunks = [tuple(range(first, first + 4)) for first in range(0, 240, 4)]
+    with Killer(tmp_path, 5.0, most=100) as killer:
+        found = list(others.play(make(seconds=1.0), chunks))
+    assert time.monotonic() - began >= 120
+    assert len(killer.killed) >= 20
+    assert sorted(each.number for each in found) == list(range(240))
+
+
+def test_closing_leaves_no_process(game, make, tmp_path):
+    players = players_of(game, "process")
+    list(players.play(make(), CHUNKS))
+    players.close()
+    for pid in {pid for pid, _ in notes(tmp_path)}:
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+
+
+def test_a_game_that_cannot_be_found_by_name_says_so(game, make):
+    whole, made_here = games.tic_tac_toe(), {"__name__": "nowhere"}
+    exec("def legal(state, actions):\n    return 0\n", made_here)
+    hidden = Game(
+        whole.dtype, made_here["legal"], whole.rules.step, num_players=2, num_actions=9,
+        observe=whole.rules.observe, observation_shape=whole.observation_shape,
+    )  # fmt: skip
+    players = players_of(game, "process")
+    with pytest.raises(BrokenGame, match=r"legal of .* cannot be sent to another process"):
+        list(players.play(make(game=hidden), CHUNKS))
+
+
+def test_one_worker_plays_here(game):
+    assert isinstance(make_players(options_of(game)), Here)
+
+
+# --- a training and its workers ------------------------------------------------------------------
+
+TRAIN = [
+    "-m", "ramify", "train", "tic_tac_toe", "--num-simulations", "20", "--ladder-games", "0",
+    "--checkpoint-interval", "1", "--episodes-per-iteration", "16", "--num-trees", "8",
+    "--workers", "2",
+]  # fmt: skip
+
+
+def begin_training(folder, backend):
+    """A training in a process of its own that has written a checkpoint, and the mark of it."""
+    mark = f"RAMIFY_TEST={uuid.uuid4().hex}"
+    name, _, value = mark.partition("=")
+    process = subprocess.Popen(
+        [sys.executable, *TRAIN, "--folder", str(folder), "--backend", backend], cwd=ROOT,
+        env=os.environ | {name: value}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        start_new_session=True,
+    )  # fmt: skip
+    until = time.monotonic() + 100
+    while not (folder / "checkpoints" / "000001").exists():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < until, "no checkpoint within 100 seconds"
+        time.sleep(0.02)
+    assert len(marked(mark)) >= 3, "the training and its workers"
+    return process, mark
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/environ"), reason="needs /proc")
+@pytest.mark.parametrize("backend", ["process", SLOW_RAY])
+def test_ctrl_c_in_a_terminal_ends_training_and_workers_without_a_trace(tmp_path, backend):
+    process, mark = begin_training(tmp_path / "run", backend)
+    os.killpg(process.pid, signal.SIGINT)
+    printed, told = process.communicate(timeout=60)
+    assert "interrupted" in told
+    assert "Traceback" not in told + printed
+    assert gone(mark, 10)
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/environ"), reason="needs /proc")
+@pytest.mark.parametrize("backend", ["process", SLOW_RAY])
+def test_a_killed_training_leaves_no_workers_and_goes_on_later(tmp_path, backend):
+    process, mark = begin_training(tmp_path / "run", backend)
+    process.kill()
+    process.communicate()
+    assert gone(mark, 20)
+    run = Run.open(tmp_path / "run")
+    assert run.checkpoint() is not None
+    assert all(number in run.replay for number in range(16))
+
+
+def test_a_script_without_a_guard_is_told_what_to_do(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from ramify import games\n"
+        "from ramify.learn import train\n"
+        f"train(games.tic_tac_toe(), {str(tmp_path / 'run')!r}, workers=2, num_simulations=4)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, str(script)], cwd=ROOT, capture_output=True, text=True, timeout=100,
+        env=os.environ | {"PYTHONPATH": str(ROOT)}, check=False,
+    )  # fmt: skip
+    assert done.returncode != 0
+    assert 'call train below `if __name__ == "__main__":`' in done.stderr
