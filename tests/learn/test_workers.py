@@ -237,7 +237,7 @@ def test_killed_workers_lose_nothing(others, make, tmp_path):
 def test_a_worker_killed_every_five_seconds_for_two_minutes_loses_nothing(others, make, tmp_path):
     began = time.monotonic()
     chunks = [tuple(range(first, first + 4)) for first in range(0, 240, 4)]
-    with Killer(tmp_path, 5.0, most=100) as killer:
+    with Killer(tmp_path, 5.0, most=24) as killer:
         found = list(others.play(make(seconds=1.0), chunks))
     assert time.monotonic() - began >= 120
     assert len(killer.killed) >= 20
