@@ -226,11 +226,6 @@ def _conflicts(game: Game, options: Options) -> list[str]:
     cases = [
         *_vector_conflicts(game, options),
         (
-            evaluator.outside is not None and options.shares_tree,
-            f"the evaluator {evaluator.name} is asked in Python; search with leaves= in place of "
-            "threads=, so that it gets batches",
-        ),
-        (
             evaluator.outside is not None
             and evaluator.outside.observes
             and game.rules.observe is None,

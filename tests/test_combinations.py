@@ -290,6 +290,11 @@ def test_whatever_fits_gives_a_sensible_result_in_plain_python(
 # --- combinations that make no sense -------------------------------------------------------------
 
 SENSELESS = {
+    "a network that is shown nothing": (
+        "coins",
+        {"evaluator": evaluators.network(leaning)},
+        "the evaluator network is shown observations, and ",
+    ),
     "priors of a game without any": (
         "tic-tac-toe",
         {"evaluator": evaluators.playout(priors=True)},
