@@ -577,7 +577,7 @@ class Workspace:
     def _fill(self, game: Game, options: Options, plies_left: int) -> None:
         work, evaluator = self.work[0], options.evaluator
         longest = ENDLESS if evaluator.max_plies is None else evaluator.max_plies
-        work["actions"] = evaluators.action_room(game)
+        work["actions"] = work["drawn"] = evaluators.action_room(game)
         if options.proposal is not None:
             work["proposal"][: len(options.proposal.parameters)] = options.proposal.parameters
         if options.refine is not None:
@@ -641,6 +641,7 @@ def _work_dtype(game: Game, options: Options, layout: Layout) -> np.dtype:
             ("widening", float, (4,)),
             ("outcome_widening", float, (2,)),
             ("actions", room.dtype, room.shape),
+            ("drawn", room.dtype, room.shape),  # of playouts, which leave the leaf's actions alone
             ("proposal", float, (8,)),
             ("probabilities", float, (game.max_outcomes + 1024,)),
             ("logits", float, (actions if layout.priors else 1,)),

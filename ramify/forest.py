@@ -35,6 +35,7 @@ class Root:
     to_play: int
     parameters: tuple[float, ...]  # of Gumbel's rule
     proven: np.ndarray | None  # [players], the exact value, where all of it is proven
+    keeps: np.ndarray | None  # [edges], bool: which are proven to lead to that value
 
     def improved(self) -> np.ndarray:
         """The improved policy over the edges, to learn from [Eq. 31]."""
@@ -302,7 +303,8 @@ class Forest:
         block, layout, view = self._root_block(tree), self.composition.layout, self._view(tree)
         edges = view.root.edges
         has_noise = self.options.is_gumbel or self.options.root_noise is not None
-        proven = view.proven_values(range(1))[0]
+        proven, after = view.proven_values(range(1))[0], view.proven_values(edges)
+        is_proven = not np.isnan(proven).any()
         return Root(
             actions=block["action"].astype(np.int32),
             visits=view.edge_visits(edges),
@@ -313,7 +315,8 @@ class Forest:
             raw=view.raw_value if layout.raw else None,
             to_play=int(view.state["to_play"]),
             parameters=self.options.root_selection.parameters,
-            proven=None if np.isnan(proven).any() else proven,
+            proven=proven if is_proven else None,
+            keeps=(after == proven).all(axis=1) if is_proven else None,
         )
 
     def _view(self, tree: int) -> Tree:

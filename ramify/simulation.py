@@ -969,7 +969,7 @@ def evaluate_leaf(
         elif list_actions(states[1], work, data) != DONE:
             return BAD_COUNT
     return value_leaf(
-        states, work.actions, work.probabilities, work.logits, work.reward, work.returns, rng,
+        states, work.drawn, work.probabilities, work.logits, work.reward, work.returns, rng,
         work.played, num_playouts, max_plies, data,
     )  # fmt: skip
 

@@ -495,3 +495,22 @@ def test_a_search_out_of_time_still_chooses(threads):
     assert result.status == "seconds"
     assert result.simulations >= 1
     assert result.action in game.legal(game.start())
+
+
+def test_playouts_leave_the_actions_alone_that_priors_are_for():
+    def flat(state, priors):
+        for action in range(len(priors)):
+            priors[action] = 1.0
+
+    rules = connect_four(rows=3, cols=4)
+    game = ramify.Game(
+        rules.dtype, rules.rules.legal, rules.rules.step, num_players=2, num_actions=4,
+        priors=flat, zero_sum=True, max_plies=12,
+    )  # fmt: skip
+    result = ramify.search(
+        game, game.start(), num_simulations=400, evaluator=evaluators.playout(priors=True)
+    )
+    nodes = [node for node in result.tree.root.walk() if node.edges]
+    assert len(nodes) > 200
+    for node in nodes:
+        assert [node.tree.action(edge) for edge in node.edges] == game.legal(node.state)

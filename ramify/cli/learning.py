@@ -17,7 +17,7 @@ from ramify import specs
 from ramify.cli.app import INTERRUPTED, app
 from ramify.errors import RamifyError
 from ramify.game import Game
-from ramify.learn import Options, describe_options
+from ramify.learn import Options, describe_options, kept
 
 if TYPE_CHECKING:
     from ramify.arena.agents import AgentSource
@@ -246,6 +246,18 @@ def load_network(run: Path, game: Game) -> Learned:
         from ramify.learn import load
 
         return load(run, game)
+
+
+def kept_network(game: Game) -> Learned | None:
+    """The network that comes with a game; None where there is none, or, with a hint, no extra."""
+    folder = kept.kept_network(game)
+    if folder is None:
+        return None
+    try:
+        return load_network(folder, game)
+    except RamifyError as error:
+        print(f"A network comes with {game.name}, and cannot be used: {error}")
+        return None
 
 
 def agent_source(text: str, game: Game) -> AgentSource:

@@ -28,7 +28,7 @@ from ramify.cli.app import (
     search_options,
     search_shown,
 )
-from ramify.cli.learning import agent_source, load_network
+from ramify.cli.learning import agent_source, kept_network, load_network
 from ramify.errors import IllegalAction, RamifyError
 from ramify.game import CHANCE, Game
 
@@ -54,7 +54,8 @@ def play(
         player: the seat you take, from 0 on; none to watch. 0 by default, or none with --against.
         against: who has the other seats instead of the search: an agent as in `ramify match`, say
             gnugo, random or my_agents.py:Clever. If you do not play, the search has seat 0.
-        run: the folder of a run; its network values the leaves of the search.
+        run: the folder of a run; its network values the leaves of the search. A network comes with
+            connect_four, which is used where nothing is said of the search.
         seed: decides chance outcomes and the search; another one each time by default.
     """
     chosen, options = specs.read_game(game), search_options(method)
@@ -63,6 +64,9 @@ def play(
         if "evaluator" in options:
             raise RamifyError("--run and --evaluator both say what a leaf is worth; give one")
         learned = load_network(run, chosen)
+    elif method == NO_METHOD:
+        learned = kept_network(chosen)
+    if learned is not None:
         options["evaluator"] = learned.evaluator()
     budget = checked_budget(budget, Budget(seconds=shared.DEFAULT_SECONDS))
     if player is None:
@@ -77,8 +81,9 @@ def play(
     with contextlib.closing(_Guests(chosen, against, person or 0, seed)) as guests:
         _greet(chosen, person, guests, budget, seed)
         if learned is not None:
+            source = "that comes with ramify" if run is None else f"of {run}"
             print(
-                f"The search asks the network of {run}, iteration {learned.checkpoint.iteration}."
+                f"The search asks the network {source}, iteration {learned.checkpoint.iteration}."
             )
         try:
             _play_episode(chosen, person, guests, budget, seed, options)

@@ -70,8 +70,8 @@ _LATER = {
     "NetworkAgent": "agents", "write_report": "report", "Progress": "training", "train": "training",
 }  # fmt: skip
 _MODULES = (
-    "agents", "checkpoints", "diagnosis", "exact", "inference", "ladder", "network", "options",
-    "replay", "replies", "report", "run", "selfplay", "targets", "training",
+    "agents", "checkpoints", "diagnosis", "exact", "inference", "kept", "ladder", "network",
+    "options", "replay", "replies", "report", "run", "selfplay", "targets", "training",
 )  # fmt: skip
 
 

@@ -48,7 +48,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         "simulations of a search; None: 50 to 400 by the number of actions")] = None
     num_trees: Annotated[Count, about("episodes that a worker plays at the same time")] = 64
     solver: Annotated[bool, about(
-        "whether searches prove results, and episodes end where theirs is proven; for games that "
+        "whether searches prove results, which are then taught and kept; for games that "
         "pay at the end")] = False
     leaves: Annotated[Count, about("leaves of one tree that the network values together")] = 1
     root_selection: Annotated[Literal["puct", "gumbel"], about(
@@ -73,6 +73,13 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         "policy")] = 1.0
     fast_simulations: Annotated[Count | None, about(
         "simulations of the other searches; None: a quarter")] = None
+    opening_plies: Annotated[Number, about(
+        "episodes begin with 0 to so many plies at random, which nothing is learned from")] = 0
+    playout_iterations: Annotated[Number, about(
+        "so many iterations at the beginning are played by searches with playouts, which cost "
+        "less than an ignorant network and know more")] = 0
+    playout_simulations: Annotated[Count | None, about(
+        "simulations of these; None: 20 times as many as with the network")] = None
 
     # Targets.
     policy_target: Annotated[Literal["visits", "gumbel"], about(
@@ -108,6 +115,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     learning_rate_end: Annotated[Share, about("share of the learning rate that is left then")] = 0.1
     warmup_steps: Annotated[Number, about("steps in which the learning rate rises from 0")] = 100
     weight_decay: Annotated[Amount, about("decay of weights in AdamW")] = 1e-4
+    precision: Annotated[Literal["float32", "bfloat16"], about(
+        "of what is multiplied in learning; bfloat16 takes half the time where the processor "
+        "computes with it")] = "float32"
     gradient_clip: Annotated[Above0 | None, about("longest gradient; None: of any length")] = 1.0
     value_weight: Annotated[Amount, about(
         "weight of the loss of values; that of policies has 1")] = 1.0
@@ -238,6 +248,7 @@ def fill_in(options: Options, game: Game) -> Options:
         options,
         num_simulations=simulations,
         fast_simulations=options.fast_simulations or max(1, simulations // 4),
+        playout_simulations=options.playout_simulations or 20 * simulations,
         temperature_cutover=max(length // 3, 8) if cutover is None else cutover,
         episodes_per_iteration=episodes,
         replay_window=window,

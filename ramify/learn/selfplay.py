@@ -7,12 +7,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from ramify import selection
 from ramify.choice import falling_temperature, temperature_policy
 from ramify.errors import BrokenGame
-from ramify.evaluators import Evaluator
+from ramify.evaluators import Evaluator, playout
 from ramify.forest import Forest, Root
 from ramify.game import CHANCE, ENDLESS, Game
 from ramify.learn.extras import load_module
@@ -49,8 +50,20 @@ class Setup:
 
     def play(self, numbers: Sequence[int]) -> Iterator[Episode]:
         """Episodes that are played together, as they end; the same numbers give the same ones."""
-        evaluator = network_evaluator(self.network, self.game, self.options)
-        return play_episodes(self.game, evaluator, self.options, numbers, iteration=self.iteration)
+        options = self.options
+        if self.iteration <= options.playout_iterations:
+            evaluator, options = playout(), by_playouts(options)
+        else:
+            evaluator = network_evaluator(self.network, self.game, options)
+        return play_episodes(self.game, evaluator, options, numbers, iteration=self.iteration)
+
+
+def by_playouts(options: Options) -> Options:
+    """How episodes are played before the network is any good."""
+    return msgspec.structs.replace(
+        options, num_simulations=options.playout_simulations, full_search_share=1.0,
+        root_selection="puct", policy_target="visits",
+    )  # fmt: skip
 
 
 def network_evaluator(network: Any, game: Game, options: Options) -> Evaluator:
@@ -67,12 +80,12 @@ def search_options(options: Options, iteration: int) -> dict[str, Any]:
     """What a search of self-play is made of."""
     if options.root_selection == "gumbel":
         rule = selection.gumbel(num_considered=options.num_considered)
-        return {"root_selection": rule, "solver": options.solver}
+        return {"root_selection": rule}
     end = options.noise_fraction if options.noise_end is None else options.noise_end
     fraction = annealed(options.noise_fraction, end, iteration, options.noise_iterations)
     noise = selection.dirichlet(options.noise_alpha, fraction) if fraction > 0 else None
     rule = selection.puct(c=options.c)
-    return {"selection": rule, "root_noise": noise, "solver": options.solver}
+    return {"selection": rule, "root_noise": noise}
 
 
 def play_episodes(
@@ -90,7 +103,9 @@ def play_episodes(
     """
     left = deque(numbers)
     num_trees = min(options.num_trees, len(left))
-    forest = Forest(game, num_trees, evaluator=evaluator, **search_options(options, iteration))
+    # Without priors there is only the rule that a search has by itself.
+    rules = search_options(options, iteration) if evaluator.gives_priors else {}
+    forest = Forest(game, num_trees, evaluator=evaluator, solver=options.solver, **rules)
     plays: dict[int, _Play] = {}
 
     def begin(tree: int) -> None:
@@ -128,14 +143,14 @@ class _Play:
         self.values: list[np.ndarray] = []
         self.surprises: list[float] = []
         self.policy_weights: list[float] = []
-        self.proven: np.ndarray | None = None  # what is still to come, where that is certain
         self._pass_chance()
         if self.is_over:
             raise BrokenGame(f"{game.name} is over before anyone has acted; nothing can be learned")
+        self._open(int(self.rng.integers(options.opening_plies + 1)))
 
     @property
     def is_over(self) -> bool:
-        return self.proven is not None or self.game.is_over(self.state)
+        return self.game.is_over(self.state)
 
     def plant(self, forest: Forest, tree: int) -> None:
         """Let a tree of the forest search the state."""
@@ -145,26 +160,31 @@ class _Play:
         assert budget is not None
         seed = int(self.rng.integers(2**62))
         forest.plant([tree], [self.state], num_simulations=budget, seed=seed, noise=self.is_full)
-        self.simulations += budget
 
     def take(self, root: Root) -> None:
         """Note what the search found, and act."""
-        shares = root.visits / root.visits.sum()
-        target = root.improved() if self.options.policy_target == "gumbel" else shares
-        assert root.priors is not None
-        self.proven = root.proven
+        target, edge = self._found(root)
+        self.simulations += int(root.visits.sum())
+        priors = np.ones(len(target)) / len(target) if root.priors is None else root.priors
         self.plies.append(len(self.rewards))
         self.states.append(self.state)
         self.policies.append((root.actions, target))
-        self.values.append(root.value if self.proven is None else self.proven)
-        self.surprises.append(float(divergence(target, root.priors)))
-        if self.proven is not None:
-            # The search ended as soon as it was certain, so that its visits teach nothing.
-            self.policy_weights.append(0.0)
-            return
-        self.policy_weights.append(1.0 if self.is_full else 0.0)
-        self._step(int(root.actions[self._choice(root)]))
+        self.values.append(root.value if root.proven is None else root.proven)
+        self.surprises.append(float(divergence(target, priors)))
+        is_taught = self.is_full or root.proven is not None
+        self.policy_weights.append(1.0 if is_taught else 0.0)
+        self._step(int(root.actions[edge]))
         self._pass_chance()
+
+    def _found(self, root: Root) -> tuple[np.ndarray, int]:
+        """The policy over the edges of the root that is taught, and the edge to take."""
+        if root.keeps is not None and root.keeps.any():
+            # The search ended as soon as it was certain, so that its visits teach nothing.
+            target = root.keeps / root.keeps.sum()
+            return target, int(self.rng.choice(len(target), p=target))
+        is_gumbel = self.options.policy_target == "gumbel"
+        target = root.improved() if is_gumbel else root.visits / root.visits.sum()
+        return target, self._choice(root)
 
     def _choice(self, root: Root) -> int:
         """The edge to take: by visits at the temperature of the ply, or as Gumbel's search says."""
@@ -178,6 +198,17 @@ class _Play:
         if ply >= options.temperature_cutover:
             degree = 0.0
         return int(self.rng.choice(len(root.visits), p=temperature_policy(root.visits, degree)))
+
+    def _open(self, num_plies: int) -> None:
+        """Act at random so often, but never so that the episode ends."""
+        for _ in range(num_plies):
+            before, num_rewards = self.state, len(self.rewards)
+            self._step(int(self.rng.choice(self.game.legal(self.state))))
+            self._pass_chance()
+            if self.is_over:
+                self.state = before
+                del self.rewards[num_rewards:]
+                return
 
     def _pass_chance(self) -> None:
         while self.game.to_play(self.state) == CHANCE:
@@ -199,8 +230,6 @@ class _Play:
         """The episode, now that it is over, with what is to be learned from it."""
         game, options = self.game, self.options
         rewards, plies = self.rewards, np.array(self.plies)
-        if self.proven is not None:  # as if it were paid at once
-            rewards = [*rewards, self.proven]
         values = np.full((len(rewards), game.num_players), np.nan)
         values[plies] = self.values
         returns = n_step_returns(

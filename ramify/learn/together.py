@@ -39,7 +39,9 @@ class Searches:
         self.num_simulations = num_simulations or options.num_simulations or 1
         self.is_gumbel = options.root_selection == "gumbel"
         settings = search_options(options, iteration=0)
-        self.forest = Forest(game, options.num_trees, evaluator=evaluator, **settings)
+        self.forest = Forest(
+            game, options.num_trees, evaluator=evaluator, solver=options.solver, **settings
+        )
 
     def roots(self, states: Sequence[State], seeds: Sequence[int]) -> list[Root]:
         """What the searches of states found, each with a seed of its own."""

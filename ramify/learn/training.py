@@ -235,10 +235,14 @@ class _Training:
         options = self.options
         for group in self.optimizer.param_groups:
             group["lr"] = self._learning_rate()
-        policy, value = losses(
-            self.network, torch.from_numpy(batch.observations), torch.from_numpy(batch.policy),
-            torch.from_numpy(batch.values), torch.from_numpy(batch.legal),
-        )  # fmt: skip
+        shown = torch.from_numpy(batch.observations)
+        if shown.dim() == 4:  # convolutions are computed a fifth faster so
+            shown = shown.contiguous(memory_format=torch.channels_last)
+        with torch.autocast("cpu", torch.bfloat16, enabled=options.precision == "bfloat16"):
+            policy, value = losses(
+                self.network, shown, torch.from_numpy(batch.policy),
+                torch.from_numpy(batch.values), torch.from_numpy(batch.legal),
+            )  # fmt: skip
         weights = torch.from_numpy(batch.policy_weights)
         policy_loss = (policy * weights).sum() / weights.sum().clamp(min=1.0)
         value_loss = value.mean()

@@ -10,7 +10,7 @@ import pytest
 import ramify
 from ramify import evaluators, games
 from ramify.learn.options import make_options
-from ramify.learn.selfplay import play_episodes, search_options
+from ramify.learn.selfplay import Setup, play_episodes, search_options
 
 GAME = games.tic_tac_toe()
 
@@ -159,16 +159,62 @@ def test_a_game_without_an_end_is_refused():
         played(game)
 
 
-def test_with_the_solver_episodes_end_where_their_result_is_proven():
-    episodes = played(solver=True, num_simulations=60)
-    longest = played(num_simulations=60)
-    assert sum(e.num_plies for e in episodes) < sum(e.num_plies for e in longest)
-    solution = ramify.solve(GAME)
-    ended = 0
-    for episode in episodes:
-        last = GAME.copy(episode.positions[-1]["state"])
-        assert np.array_equal(episode.returns, solution.value_of(last))
-        after = len(episode.positions) > episode.num_plies  # the last position was not acted in
-        ended += after
-        assert (episode.positions["policy_weight"][-1] == 0) == after
-    assert ended == len(episodes)
+def keeping(state, solution):
+    """The actions that keep the exact result of a state of tic-tac-toe."""
+    exact = solution.value_of(state)
+    steps = {action: GAME.step(state, action) for action in GAME.legal(state)}
+    return [
+        action
+        for action, (after, reward) in steps.items()
+        if np.array_equal(reward + solution.value_of(after), exact)
+    ]
+
+
+def test_with_the_solver_proven_results_are_taught_and_kept():
+    solution, proven = ramify.solve(GAME), 0
+    for episode in played(numbers=range(40), solver=True, num_simulations=60):
+        seats = episode.positions["state"]["to_play"]
+        exact = [
+            np.roll(solution.value_of(GAME.copy(position["state"])), -seat)
+            for position, seat in zip(episode.positions, seats, strict=True)
+        ]
+        is_proven = (episode.positions["search_values"] == exact).all(axis=1)
+        for position, value, proves in zip(episode.positions, exact, is_proven, strict=True):
+            state = GAME.copy(position["state"])
+            if int(state["taken"]).bit_count() < 6:  # the others are small enough to be proven
+                continue
+            assert proves
+            taught = position["policy_actions"][position["policy_shares"] > 0]
+            assert set(taught) <= set(keeping(state, solution))
+            assert np.array_equal(position["returns"], value)
+            proven += 1
+    assert proven > 5
+
+
+def test_openings_are_drawn_and_not_learned_from():
+    begun = [
+        int(episode.positions["state"]["taken"][0]).bit_count()
+        for episode in played(numbers=range(40), opening_plies=3)
+    ]
+    assert set(begun) == {0, 1, 2, 3}
+
+
+def test_an_opening_never_ends_an_episode():
+    for episode in played(numbers=range(40), opening_plies=9):
+        assert len(episode.positions) >= 1
+        assert not GAME.is_over(GAME.copy(episode.positions["state"][0]))
+
+
+def test_the_first_iterations_can_be_played_by_playouts():
+    def unasked(observations):
+        raise AssertionError("the network is asked")
+
+    options = make_options(
+        GAME, playout_iterations=2, num_simulations=20, root_selection="gumbel",
+        policy_target="gumbel",
+    )  # fmt: skip
+    setup = Setup(GAME, options, unasked, 2)
+    for episode in setup.play(range(4)):
+        assert episode.simulations == 400 * episode.num_plies
+        assert (episode.positions["policy_weight"] == 1).all()
+        assert episode.positions["policy_shares"].max() < 1  # shares of visits
