@@ -1,17 +1,19 @@
 """Connect four against a perfect player, othello against Rhino. Prints JSON.
 
     python benchmarks/perfect.py [connect_four] [othello] [--seconds 1] [--threads 2]
-                                 [--playouts uniform] [--seed 2026]
+                                 [--playouts uniform | --network RUN] [--seed 2026]
 
 Connect four: openings of 2 to 6 random plies that bitbully (of the dev extra) scores as won for the
 side to move. ramify takes that side and has to win against bitbully, which holds out as long as it
-can; no book, nothing of bitbully's. Othello: `gtp-rhino` (Debian's grhino) at its default level,
-random openings of four plies, each played with both colours.
+can; no book, nothing of bitbully's. With `--network` the leaves are valued by what a run has
+learned (`benchmarks/learn.py connect_four`), or a checkpoint. Othello: `gtp-rhino` (Debian's
+grhino) at its default level, random openings of four plies, each played with both colours.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import random
 import sys
@@ -21,8 +23,10 @@ import numpy as np
 
 import ramify
 from ramify import arena
+from ramify.learn.agents import network_agent
 
 SETTING = "selection=ucb1(0.7), solver=True, reuse=True"
+BY_NETWORK = "leaves=8, solver=True, reuse=True"
 NUM_OPENINGS = 20
 
 
@@ -64,9 +68,14 @@ def convert(given: argparse.Namespace) -> dict[str, Any]:
     """How many won openings ramify wins."""
     game = f'connect_four(playouts="{given.playouts}")'
     agent = f"search({budget(given)}, {SETTING})"
+    source: Any = agent
+    if given.network is not None:
+        game = "connect_four"
+        agent = f"network(run={given.network!r}, {budget(given)}, {BY_NETWORK})"
+        source = functools.partial(network_agent, agent)
     games = []
     for i, (opening, score) in enumerate(won_openings(given.seed)):
-        seats: list[Any] = [agent, Perfect]
+        seats: list[Any] = [source, Perfect]
         if len(opening) % 2 == 1:
             seats.reverse()
         record = arena.play(game, seats, opening=opening, seed=given.seed + i)
@@ -117,6 +126,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=1.0)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--playouts", choices=("uniform", "wise"), default="wise")
+    parser.add_argument("--network", help="the folder of a run, or of a checkpoint")
     parser.add_argument("--seed", type=int, default=2026)
     given = parser.parse_args()
     parts = {"connect_four": convert, "othello": othello}
