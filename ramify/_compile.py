@@ -24,7 +24,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -44,6 +44,8 @@ class _Unbound:
 
 
 UNBOUND: Any = _Unbound()
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 class NotFingerprintable(Exception):
@@ -128,6 +130,12 @@ def _compiled(
             # A damaged cache entry: throw it away and compile in memory.
             shutil.rmtree(entry, ignore_errors=True)
             entry = None
+
+
+def apart(function: _Function) -> _Function:
+    """`function`, to be called and not inlined: for what is large and not called in a hurry."""
+    vars(function)["stays_apart"] = True
+    return function
 
 
 def bind(function: Callable[..., Any], bindings: dict[str, Any]) -> Callable[..., Any]:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ramify import evaluators
-from ramify._compile import UNBOUND, Kernel, compile_kernel, interpreted
+from ramify._compile import UNBOUND, Kernel, apart, compile_kernel, interpreted
 from ramify.errors import BrokenGame, RamifyError
 from ramify.evaluators import DIM, DISCOUNT, NUM_PLAYERS, find_bounds, project, step
 from ramify.game import OVER, Box, Game, State, StateViews, make_rng
@@ -412,7 +412,7 @@ def level_kernel(deeper: Callable[..., int]) -> Callable[..., int]:
 
     # Inlined at every call, on every level, they would fill memory.
     for function in (pay, slope, climb_line, solve):
-        vars(function)["stays_apart"] = True
+        apart(function)
     return solve
 
 

@@ -53,8 +53,8 @@ class Options:
         """Whether the root halves the actions it considers."""
         return self.root_selection.at_root
 
-    def layout(self, game: Game) -> Layout:
-        """What the records of the tree must hold."""
+    def layout(self, game: Game, *, many: bool = False) -> Layout:
+        """What the records of the tree must hold; of one of many trees that stay in a forest."""
         both = (self.selection, self.root_selection)
         amaf = any(rule.amaf is not None for rule in both)
         priors = self.evaluator.gives_priors
@@ -63,9 +63,12 @@ class Options:
         together = together or self.shares_tree or game.is_continuous
         together = together or self.evaluator.outside is not None
         proofs = ("bounds" if game.zero_sum else "vectors") if self.solver else ""
+        # Edges move as they are made, so nobody may wait on one meanwhile.
+        sparse = many and self.is_gumbel and self.selection.sees_taken and self.leaves == 1
+        sparse = sparse and not self.transpositions and game.rules.chance is None
         return Layout(
             priors=priors,
-            lazy=not (together or any(rule.choose is not None for rule in both)),
+            lazy=sparse or not (together or any(rule.choose is not None for rule in both)),
             squares=game.is_continuous or any(rule.asks_for("mean_square") for rule in both),
             raw=priors and any(rule.asks_for("raw_value") for rule in both),
             amaf=amaf,
@@ -74,6 +77,7 @@ class Options:
             pending=self.shares_tree or self.leaves > 1,
             appends=self.open_loop or isinstance(self.chance, Widening) or game.is_continuous,
             dim=game.dim,
+            sparse=sparse,
         )
 
     def sees_range(self, game: Game) -> bool:
@@ -412,9 +416,10 @@ def compose(game: Game, options: Options, *, many: bool = False) -> Composition:
     """The kernel for these options, from memory, from disk, or compiled now.
 
     Args:
-        many: whether it is to search many trees; one whose leaves are valued in Python can.
+        many: whether it is to search the trees of a forest; one whose leaves are valued in Python
+            searches many as well.
     """
-    layout = options.layout(game)
+    layout = options.layout(game, many=many)
     many = many or options.evaluator.outside is not None
     widening = options.widening
     key = (
@@ -436,13 +441,14 @@ def compose(game: Game, options: Options, *, many: bool = False) -> Composition:
         work = Workspace(game, options, arrays, example, np.zeros(1, np.uint64))
         function: Callable[..., int] = simulation.simulate
         arguments = work.arguments(example)
+        bound = bindings(game, options, layout)
         if many:
-            desk = desk_of(game, options, arrays, 1, 1)
-            function, arguments = exchange.exchange, desk.arguments(as_trees(example, work), work)
+            desk, trees = desk_of(game, options, arrays, 1, 1), as_trees(example, work)
+            framed = desk.arrays(trees, work)
+            function, arguments = exchange.exchange, desk.arguments(trees, work)
+            bound["array_at"] = _machine.array_reader(framed)
         label = f"{game.name}: {options.selection.name}, {options.evaluator.name}"
-        kernel = compile_kernel(
-            function, bindings(game, options), arguments, label=label, debug=options.debug
-        )
+        kernel = compile_kernel(function, bound, arguments, label=label, debug=options.debug)
         known[key] = arrays, kernel
     return Composition(game, options, layout, *known[key])
 
@@ -470,14 +476,25 @@ def desk_of(
 def as_trees(tree: Tree, work: Workspace) -> exchange.Trees:
     """One tree as the first of many."""
     return exchange.Trees(
-        tree.head[None], tree.edges[None], work.states[:1], tree.root_squares[None],
-        tree.table[None], work.work["noise"].reshape(1, -1), work.schedule[None], work.rng[None],
-    )  # fmt: skip
+        heads=tree.head[None],
+        blank=tree.head,
+        edges=tree.edges[None],
+        untried=work.untried[None],
+        roots=work.states[:1],
+        root_squares=tree.root_squares[None],
+        tables=tree.table[None],
+        noises=work.noise[None],
+        given_noise=np.zeros(0),
+        lists=work.work["listed"].reshape(1, -1),
+        draws=work.work["draws"].reshape(1, -1),
+        schedules=work.schedule[None],
+        rngs=work.rng[None],
+    )
 
 
-def bindings(game: Game, options: Options) -> dict[str, Any]:
-    """What the kernels of a search are bound to."""
-    layout = options.layout(game)
+def bindings(game: Game, options: Options, layout: Layout | None = None) -> dict[str, Any]:
+    """What the kernels of a search are bound to, for trees of a layout or the usual one."""
+    layout = options.layout(game) if layout is None else layout
     widens_outcomes = isinstance(options.chance, Widening)
     return (
         {"OBSERVES": False}
@@ -494,6 +511,7 @@ def bindings(game: Game, options: Options) -> dict[str, Any]:
             "CHOOSES": options.selection.choose is not None,
             "ROOT_CHOOSES": options.root_selection.choose is not None
             and options.root_selection != options.selection,
+            "SCORES": options.root_selection.choose is None or options.selection.choose is None,
             "amaf_share": _amaf_share(options),
             "gather": options.backup.gather,
             "GATHERS": options.backup.gather is not backups.gather_nothing,
@@ -518,7 +536,7 @@ def bindings(game: Game, options: Options) -> dict[str, Any]:
             or options.refine is not None,
             "RANDOM_TIES": options.ties == "random",
             "HAS_NOISE": options.root_noise is not None,
-            "HAS_ROOT_NOISE": options.root_noise is not None or options.is_gumbel,
+            "LISTS": options.is_gumbel,
             "IS_UNOBSERVED": options.in_flight == "unobserved",
             "HAS_THREADS": options.shares_tree,
         }
@@ -567,11 +585,15 @@ class Workspace:
         self.lock = np.zeros(1, np.int64)
         self.data = game.data
         self.schedule = np.zeros(1, np.int64)
+        # No actions without an edge; else their log-priors, as precise as they come.
+        is_outside = options.evaluator.outside is not None
+        self.untried = np.zeros(0, np.float32 if is_outside else np.float64)
         self.key_ranges = arrays.key_ranges
         self.key_views = _key_views(self.states)
         plies_left = _plies_left(game, tree.state)
         self.path = np.zeros(min(MAX_DEPTH, plies_left), arrays.path)
         self.work = np.zeros(1, arrays.work)
+        self.noise = np.zeros(self.work["noise"].shape[1])  # of all edges of the root
         self._fill(game, options, plies_left)
 
     def _fill(self, game: Game, options: Options, plies_left: int) -> None:
@@ -598,12 +620,22 @@ class Workspace:
         if isinstance(options.chance, Widening):
             work["outcome_widening"] = (options.chance.k, options.chance.alpha)
 
+    def show_noise(self, noise: np.ndarray) -> None:
+        """Let kernels see priors of the root that have noise."""
+        self.noise[: len(noise)] = self.work["noise"][0, : len(noise)] = noise
+
+    def show_list(self, listed: np.ndarray, draws: np.ndarray) -> None:
+        """Let kernels see which edges of the root are considered, and what was drawn for them."""
+        self.work["listed"][0, : len(listed)] = listed
+        self.work["draws"][0, : len(listed)] = draws
+        self.work["num_listed"] = len(listed)
+
     def arguments(self, tree: Tree) -> tuple[Any, ...]:
         """What the kernel takes."""
         return (
             tree.head, tree.edges, self.states, self.path, self.work, tree.root_squares,
             self.schedule, tree.table, *self.key_views, self.key_ranges, self.rng, self.lock,
-            self.data,
+            self.untried, self.data,
         )  # fmt: skip
 
 
@@ -654,6 +686,12 @@ def _work_dtype(game: Game, options: Options, layout: Layout) -> np.dtype:
             ("visits", np.int64, (wide,)),
             ("scratch", float, (wide,)),
             ("noise", float, (wide,)),
+            ("listed", np.int64, (wide,)),  # edges that the root considers
+            ("draws", float, (wide,)),  # of these edges
+            ("num_listed", np.int64),
+            # Of the leaf's actions, in their order.
+            ("log_priors", float, (actions if layout.priors else 1,)),
+            ("weights", float, (actions if layout.priors else 1,)),
             *([] if options.refine is None else options.refine.fields(game)),
         ]
     )

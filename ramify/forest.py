@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -14,11 +15,13 @@ from ramify._compile import Kernel, compile_kernel, interpreted
 from ramify.compose import Options, Workspace, checked_options, compose, desk_of
 from ramify.errors import BrokenGame, RamifyError
 from ramify.evaluators import DONE, GROW, WAITING
-from ramify.exchange import Trees
-from ramify.game import Game, State, make_rng
-from ramify.tree import NONE, Tree, empty_table, num_values
+from ramify.exchange import ENDED, IDLE, PLANTED, VALUED, Trees, begin_budget
+from ramify.game import Game, State
+from ramify.tree import FIRST_BLOCK, NONE, Tree, edge_dtype, empty_table, num_values
 
-IDLE, FRESH, GROWING = 0, 1, 2  # what a tree of a forest does
+MOST_BUDGETS = 64  # whose schedules are kept
+
+_NO_TREES = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True)
@@ -52,14 +55,15 @@ class Root:
         out = np.zeros(len(self.visits))
         _gumbel_kernel(interpreted()).call(
             what, np.ascontiguousarray(self.q[:, self.to_play]), self.priors, self.visits,
-            float(self.raw[self.to_play]), noise, np.array(self.parameters[:3]), out,
+            float(self.raw[self.to_play]), noise, np.array(self.parameters[:3]), np.zeros(len(out)),
+            out,
         )  # fmt: skip
         return out
 
 
 def read_gumbel(
     what: int, q: np.ndarray, prior: np.ndarray, visits: np.ndarray, raw: float,
-    noise: np.ndarray, parameters: np.ndarray, out: np.ndarray,
+    noise: np.ndarray, parameters: np.ndarray, draws: np.ndarray, out: np.ndarray,
 ) -> None:  # fmt: skip
     """The improved policy, or the edge to play in front."""
     count = out.shape[0]
@@ -67,7 +71,8 @@ def read_gumbel(
         most = np.int64(0)
         for i in range(count):
             most = max(most, visits[i])
-        out[0] = gumbel.choose_root(count, q, prior, visits, raw, noise, most, parameters, out)
+        gumbel.write_draws(count, noise, prior, draws)
+        out[0] = gumbel.choose_root(count, q, prior, visits, raw, draws, most, parameters, out)
         return
     completion = gumbel.mixed_value(count, q, prior, visits, raw)
     total = gumbel.improve(
@@ -80,12 +85,14 @@ def read_gumbel(
 @cache
 def _gumbel_kernel(is_interpreted: bool) -> Kernel:
     one = np.zeros(1)
-    example = (0, one, one, np.zeros(1, np.int64), 0.0, one, one, one)
+    example = (0, one, one, np.zeros(1, np.int64), 0.0, one, one, one, one)
     return compile_kernel(read_gumbel, {}, example, label="gumbel's policy")
 
 
 class Forest:
     """Searches many states at once; who values the leaves is asked for all trees together.
+
+    Each tree is the one that `search` would grow.
 
     >>> from ramify import evaluators, games
     >>> def judge(states):
@@ -115,7 +122,7 @@ class Forest:
         example = Tree(game, game.start(), self.composition.layout, 1, 1)
         if self.options.sees_range(game):
             example.forget_range(seen=True)
-        self._blank_edge, self._blank_head = example.edges[0].copy(), example.head[0].copy()
+        self._edge_dtype, self._blank_head = example.edges.dtype, example.head.copy()
         self._work = Workspace(
             game, self.options, self.composition.arrays, example, np.zeros(1, np.uint64)
         )
@@ -124,113 +131,108 @@ class Forest:
         self._room = self.options.leaves * (game.num_actions + 1)
         if self.composition.layout.appends:
             self._room *= 8
-        self._rngs = [np.random.default_rng(0)] * num_trees
-        self._phase = np.zeros(num_trees, np.int8)
-        self._budget = np.zeros(num_trees, np.int64)
-        self._has_noise = np.ones(num_trees, bool)
+        if self.composition.layout.sparse:  # a block of edges may double
+            self._room += 2 * game.num_actions + FIRST_BLOCK
+        self._num_growing = 0
+        self._schedules: dict[int, int] = {}  # where those of a budget begin
         self._make_arrays()
 
     def _make_arrays(self) -> None:
-        trees, layout = self.num_trees, self.composition.layout
+        trees, layout, options = self.num_trees, self.composition.layout, self.options
         capacity = 1024 + self._room
-        heads = np.repeat(self._blank_head[None], trees).reshape(trees, 1)
-        heads["capacity"], heads["room"], heads["may_grow"] = capacity, self._room, 1
+        blank = self._blank_head.copy()
+        blank["capacity"], blank["room"], blank["may_grow"] = capacity, self._room, 1
         most = max(1, self.game.num_actions, self.game.max_outcomes)
         table = empty_table(256 if layout.shared else 0)
+        given = options.root_selection.noise
+        wide = self._work.work["noise"].shape[1]
+        considered = int(options.root_selection.parameters[3]) + 1 if options.is_gumbel else 1
         self._trees = Trees(
-            heads, np.empty((trees, capacity), self._blank_edge.dtype),
-            np.zeros(trees, self.game.dtype), np.zeros((trees, most, num_values(self.game))),
-            np.repeat(table[None], trees, axis=0),
-            np.zeros((trees, self._work.work["noise"].shape[1])),
-            np.zeros((trees, 1), np.int64), np.zeros((trees, 1), np.uint64),
-        )  # fmt: skip
+            heads=np.repeat(blank[None], trees, axis=0),
+            blank=blank,
+            edges=np.empty((trees, capacity), self._edge_dtype),
+            untried=np.empty(
+                (trees, 8 * self.game.num_actions if layout.sparse else 0), self._work.untried.dtype
+            ),
+            roots=np.zeros(trees, self.game.dtype),
+            root_squares=np.zeros((trees, most, num_values(self.game))),
+            tables=np.repeat(table[None], trees, axis=0),
+            noises=np.zeros((trees, wide)),
+            given_noise=np.zeros(0) if given is None else np.array(given, float),
+            lists=np.zeros((trees, min(wide, considered)), np.int64),
+            draws=np.zeros((trees, min(wide, considered))),
+            schedules=np.zeros((1, 1), np.int64),
+            rngs=np.zeros((trees, 1), np.uint64),
+        )
 
     # Searching.
 
     def plant(
-        self, trees: Sequence[int], states: Sequence[State], *, num_simulations: int, seed: int = 0,
+        self,
+        trees: Sequence[int],
+        states: Sequence[State] | np.ndarray,
+        *,
+        num_simulations: int,
+        seed: int = 0,
         noise: bool = True,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Let trees begin anew, each from a state in which a player acts.
 
         Args:
-            seed: of the noise of these roots and of what is random below them.
+            states: records of the game, or an array of them.
+            seed: of the first of these trees: of its root's noise and what is random below; the
+                next one has the next seed.
             noise: whether the roots get the noise that the options ask for.
         """
         if num_simulations < 1:
             raise ValueError(f"num_simulations must be at least 1; got {num_simulations}")
-        given, index = self._trees, np.asarray(trees, np.int64)
-        records = [self.game.copy(state) for state in states]
-        for tree, state in zip(index, records, strict=True):
-            if state["to_play"] < 0:
-                raise ValueError("a tree is planted where a player acts; got a state where chance "
-                                 "does, or one that is over")  # fmt: skip
-            given.roots[tree] = state
-            given.rngs[tree] = make_rng(seed + int(tree) - int(index[0]))
-        head = self._blank_head.copy()
-        head["capacity"], head["room"], head["may_grow"] = given.edges.shape[1], self._room, 1
-        given.heads[index, 0] = head
-        given.heads["root_player"][index, 0] = given.roots["to_play"][index]
-        given.edges[index, 0] = self._blank_edge
-        given.root_squares[index] = 0.0
-        if self.composition.layout.shared:
-            given.tables[index] = empty_table(given.tables.shape[1])
-        generator = np.random.default_rng([seed % 2**64, 0, 0])
-        for tree in index:
-            self._rngs[tree] = generator
-        self._desk.desks["settled"][index] = 0
-        self._phase[index], self._budget[index] = FRESH, num_simulations
-        self._has_noise[index] = noise
-        if not self.composition.layout.priors:  # nothing is valued before the first simulation
-            self._begin(index)
-        else:
-            given.heads["remaining"][index, 0] = 1
-
-    def _begin(self, index: np.ndarray) -> None:
-        """Let trees whose roots are valued use their budgets."""
-        heads = self._trees.heads
-        for name in ("simulations", "since_root", "depth_sum"):
-            heads[name][index, 0] = 0
-        heads["remaining"][index, 0] = self._budget[index]
-        self._phase[index] = GROWING
+        given, desks, game = self._trees, self._desk.desks, self.game
+        index = np.asarray(trees, np.int64)
+        if not (isinstance(states, np.ndarray) and states.dtype == game.dtype):
+            states = np.array([game.copy(state) for state in states], game.dtype)
+        if states.shape != index.shape:
+            raise ValueError(
+                f"each tree gets a state; got {len(index)} trees, {len(states)} states"
+            )
+        if (states["to_play"] < 0).any():
+            raise ValueError("a tree is planted where a player acts; got a state where chance "
+                             "does, or one that is over")  # fmt: skip
+        given.roots[index] = states
+        desks["budget"][index], desks["phase"][index] = num_simulations, PLANTED
+        desks["seed"][index] = np.arange(len(index), dtype=np.uint64) + np.uint64(seed % 2**64)
+        desks["has_noise"][index] = noise
         if self.options.is_gumbel:
-            self._draw_gumbel(index)
-        elif self.options.root_noise is not None:
-            for tree in index:
-                priors = self._root_block(tree)["prior"].astype(float)
-                if self._has_noise[tree]:
-                    priors = self.options.root_noise.draw(priors, self._rngs[tree])
-                self._trees.noises[tree, : len(priors)] = priors
+            if num_simulations not in self._schedules:
+                self._make_schedules(num_simulations)
+            desks["schedules"][index] = self._schedules[num_simulations]
+        self._num_growing = np.count_nonzero(desks["phase"])
 
-    def _draw_gumbel(self, index: np.ndarray) -> None:
-        """Noise for the roots, and the schedules of their sequential halving."""
-        rule, trees = self.options.root_selection, self._trees
-        counts = trees.edges["num_edges"][index, 0].astype(np.int64)
-        scale, considered = rule.parameters[4], int(rule.parameters[3])
-        widest = int(self._budget.max())
-        if widest > trees.schedules.shape[1]:
-            old = trees.schedules
-            wide = np.repeat(old[:, -1:], widest, axis=1)
-            wide[:, : old.shape[1]] = old
-            self._trees = trees = _with(trees, schedules=wide)
-        for generator in {id(self._rngs[tree]): self._rngs[tree] for tree in index}.values():
-            mine = [i for i, tree in enumerate(index) if self._rngs[tree] is generator]
-            noise = gumbel.gumbel_noise(generator, (len(mine), counts[mine].max()), scale)
-            trees.noises[index[mine], : noise.shape[1]] = noise * self._has_noise[index[mine], None]
-        if rule.noise is not None:
-            for tree in index:
-                actions = self._root_block(tree)["action"]
-                trees.noises[tree, : len(actions)] = np.array(rule.noise)[actions]
-        for tree, count in zip(index, counts, strict=True):
-            row = _schedule(min(considered, int(count)), int(self._budget[tree]))
-            trees.schedules[tree, : len(row)] = row
-            trees.schedules[tree, len(row) :] = row[-1]
+    def _make_schedules(self, num_simulations: int) -> None:
+        """Schedules for one more budget; those that no tree uses are forgotten when there are many.
+
+        A budget has one for every number of edges that its root may have to consider.
+        """
+        desks = self._desk.desks
+        grows = desks["phase"] != IDLE
+        in_use = desks["budget"][grows].tolist()
+        kept = self._schedules if len(self._schedules) < MOST_BUDGETS else {}
+        budgets = sorted({*kept, *in_use, num_simulations})
+        each = int(self.options.root_selection.parameters[3]) + 1
+        schedules = np.zeros((each * len(budgets), budgets[-1]), np.int64)
+        for i, budget in enumerate(budgets):
+            for considered in range(each):
+                row = gumbel.halving_schedule(considered, budget)
+                schedules[each * i + considered, :budget] = row
+        self._schedules = {budget: each * i for i, budget in enumerate(budgets)}
+        self._trees = replace(self._trees, schedules=schedules)
+        number = desks["schedule"] - desks["schedules"]
+        desks["schedules"][grows] = [self._schedules[budget] for budget in in_use]
+        desks["schedule"] = desks["schedules"] + number
 
     def step(self) -> np.ndarray:
         """Value one batch of leaves; the trees whose budgets are used up by now."""
         try:
-            status = self._call()
-            if status == WAITING:
+            if self._call() == WAITING:
                 self._desk.answer()
         except RamifyError:
             raise
@@ -239,22 +241,32 @@ class Forest:
             raise RamifyError(
                 f"the evaluator {name} raised {type(error).__name__}: {error}"
             ) from error
-        return self._ended()
+        return self._ended() if self._desk.take_stopped() else _NO_TREES
 
     def _ended(self) -> np.ndarray:
-        """The trees that are done; those whose roots were valued go on."""
-        heads = self._trees.heads
-        still = (heads["remaining"][:, 0] <= 0) & (self._desk.desks["waiting"] == 0)
-        fresh = np.flatnonzero(still & (self._phase == FRESH))
-        done = np.flatnonzero(still & (self._phase == GROWING))
-        self._phase[done] = IDLE
-        if len(fresh):
-            self._begin(fresh)
+        """The trees that are done; those with noisy priors go on once their roots are valued."""
+        phases = self._desk.desks["phase"]
+        for tree in np.flatnonzero(phases == VALUED):
+            self._mix_noise(int(tree))
+        done = np.flatnonzero(phases == ENDED)
+        phases[done] = IDLE
+        self._num_growing -= len(done)
         return done
+
+    def _mix_noise(self, tree: int) -> None:
+        """Draw the noise of a root that is valued, and let the tree use its budget."""
+        assert self.options.root_noise is not None
+        desk = self._desk.desks.view(np.recarray)[tree]
+        priors = _root_block(self._view(tree))["prior"].astype(float)
+        if desk.has_noise:
+            rng = np.random.default_rng([int(desk.seed), 0, 0])
+            priors = self.options.root_noise.draw(priors, rng)
+        self._trees.noises[tree, : len(priors)] = priors
+        begin_budget(self._trees.heads.view(np.recarray)[tree, 0], desk)
 
     def run(self) -> None:
         """Let all trees use up their budgets."""
-        while (self._phase != IDLE).any():
+        while self._num_growing:
             self.step()
 
     def _call(self) -> int:
@@ -267,40 +279,34 @@ class Forest:
         if status not in (DONE, WAITING):
             from ramify.mcts import trouble
 
-            number = int(self._desk.control["tree"][0])
-            raise BrokenGame(trouble(self.composition, self._work, self.tree(number), status))
+            number, slot = (int(self._desk.control[name][0]) for name in ("tree", "slot"))
+            self._work.path = self._desk.paths[slot]
+            raise BrokenGame(trouble(self.composition, self._work, self._view(number), status))
         return status
 
     def _grow(self) -> None:
-        """Twice the room for every tree, and for the table of shared nodes where it is full."""
-        old = self._trees
-        number = int(self._desk.control["tree"][0])
-        head = old.heads[number, 0]
-        if head["used"] + head["room"] > head["capacity"] or not self.composition.layout.shared:
-            edges = np.empty((self.num_trees, 2 * old.edges.shape[1]), old.edges.dtype)
-            size = int(old.heads["used"].max()) * edges.dtype.itemsize
-            # As bytes: NumPy copies records field by field, ten times slower.
-            edges.view(np.uint8)[:, :size] = old.edges.view(np.uint8)[:, :size]
-            old.heads["capacity"] = edges.shape[1]
-            self._trees = _with(old, edges=edges)
-            return
-        tables = np.repeat(empty_table(2 * old.tables.shape[1])[None], self.num_trees, axis=0)
-        for each in range(self.num_trees):
-            tree = self.tree(each)
-            tree.move_table(tables[each])
-        self._trees = _with(old, tables=tables)
+        """Twice the room for every tree, of what one of them has used up."""
+        old, layout = self._trees, self.composition.layout
+        head = old.heads[int(self._desk.control["tree"][0]), 0]
+        if head["used"] + head["room"] > head["capacity"]:
+            edges = _doubled(old.edges, int(old.heads["used"].max()))
+            old.heads["capacity"] = old.blank["capacity"] = edges.shape[1]
+            self._trees = replace(old, edges=edges)
+        elif layout.sparse and head["num_untried"] + self.game.num_actions > old.untried.shape[1]:
+            untried = _doubled(old.untried, int(old.heads["num_untried"].max()))
+            self._trees = replace(old, untried=untried)
+        else:
+            tables = np.repeat(empty_table(2 * old.tables.shape[1])[None], self.num_trees, axis=0)
+            for each in range(self.num_trees):
+                self._view(each).move_table(tables[each])
+            self._trees = replace(old, tables=tables)
 
     # Reading.
 
-    def _root_block(self, tree: int) -> np.ndarray:
-        """The records of a root's edges."""
-        edges = self._trees.edges[tree]
-        first, count = int(edges["first"][0]), int(edges["num_edges"][0])
-        return edges[max(0, first) : max(0, first) + (0 if first == NONE else count)]
-
     def root(self, tree: int) -> Root:
         """What was found out about the root of a tree."""
-        block, layout, view = self._root_block(tree), self.composition.layout, self._view(tree)
+        view, layout = self._view(tree), self.composition.layout
+        block = _root_block(view)
         edges = view.root.edges
         has_noise = self.options.is_gumbel or self.options.root_noise is not None
         proven, after = view.proven_values(range(1))[0], view.proven_values(edges)
@@ -321,8 +327,10 @@ class Forest:
 
     def _view(self, tree: int) -> Tree:
         """A tree that looks at the forest's arrays; the next `plant` changes it."""
-        view = Tree.__new__(Tree)
         given = self._trees
+        if self._desk.desks["phase"][tree] == PLANTED:  # what the arrays hold is the tree before
+            return Tree(self.game, given.roots[tree], self.composition.layout, 1, 1)
+        view = Tree.__new__(Tree)
         view.game, view.layout = self.game, self.composition.layout
         view.state = given.roots[tree]
         view.edges, view.head = given.edges[tree], given.heads[tree]
@@ -331,27 +339,66 @@ class Forest:
         return view
 
     def tree(self, tree: int) -> Tree:
-        """One of the trees, as a copy of its own."""
+        """One of the trees, as a copy of its own, as `search` would have grown it."""
         view = self._view(tree)
-        block, used = self._root_block(tree), int(view.head["used"][0])
-        copy = Tree(self.game, self.game.copy(view.state), view.layout, len(block), used)
-        copy.edges[:], copy.head[:] = view.edges[:used], view.head
-        copy.head["capacity"] = used
+        block = _root_block(view)
+        used = int(view.head["used"][0])
+        edges = self._unfolded(tree) if view.layout.sparse else view.edges[:used].copy()
+        copy = Tree(
+            self.game, self.game.copy(view.state), self.options.layout(self.game), len(block), 1
+        )
+        copy.edges, copy.head[:] = edges, view.head
+        copy.head["capacity"] = copy.head["used"] = len(edges)
+        copy.head["num_untried"] = 0
         copy.root_squares[:] = view.root_squares[: len(copy.root_squares)]
         copy.table = view.table.copy()
         if self.options.is_gumbel or self.options.root_noise is not None:
             copy.root_noise = self._trees.noises[tree, : len(block)].copy()
         return copy
 
-    def is_settled(self, tree: int) -> bool:
-        """Whether the root of a tree is proven."""
-        return bool(self._desk.desks["settled"][tree])
+    def _unfolded(self, tree: int) -> np.ndarray:
+        """The records of a tree, one for every action of a node that was valued."""
+        game, view = self.game, self._view(tree)
+        dtype = edge_dtype(game, self.options.layout(game))
+        names = list(dtype.names or ())
+        blocks, used = [view.edges[:1][names].astype(dtype)], 1
+        nodes = deque([(blocks[0][:1], view.edges[0], view.state)])
+        while nodes:
+            target, node, state = nodes.popleft()
+            if node["first"] == NONE:
+                continue
+            actions = game.legal(state)
+            block = np.zeros(len(actions), dtype)
+            made = view.edges[node["first"] : node["first"] + node["num_edges"]]
+            block["action"], block["first"] = actions, NONE
+            if view.layout.proofs == "bounds":
+                block["low"], block["high"] = -np.inf, np.inf
+            if len(made) < len(actions):
+                row = self._trees.untried[tree, node["untried"] :][: len(actions)].astype(float)
+                weights = np.array([gumbel.exp_below(x - node["largest"]) for x in row])
+                block["prior"] = weights / node["sum_weights"]
+            for edge in made:
+                row = actions.index(edge["action"])
+                block[row] = edge[names]
+                if edge["first"] != NONE:
+                    after, _ = game.step(state, int(edge["action"]))
+                    nodes.append((block[row : row + 1], edge, after))
+            target["first"], target["num_edges"] = used, len(actions)
+            blocks.append(block)
+            used += len(block)
+        return np.concatenate(blocks)
 
 
-@cache
-def _schedule(considered: int, num_simulations: int) -> np.ndarray:
-    return gumbel.halving_schedule(considered, num_simulations)
+def _root_block(tree: Tree) -> np.ndarray:
+    """The records of a root's edges."""
+    first, count = int(tree.edges["first"][0]), int(tree.edges["num_edges"][0])
+    return tree.edges[max(0, first) : max(0, first) + (0 if first == NONE else count)]
 
 
-def _with(trees: Trees, **arrays: np.ndarray) -> Trees:
-    return Trees(**(vars(trees) | arrays))
+def _doubled(array: np.ndarray, used: int) -> np.ndarray:
+    """An array with twice as many columns, of which the first `used` are those of before."""
+    wide = np.empty((len(array), 2 * array.shape[1]), array.dtype)
+    size = used * array.dtype.itemsize
+    # As bytes: NumPy copies records field by field, ten times slower.
+    wide.view(np.uint8)[:, :size] = array.view(np.uint8)[:, :size]
+    return wide

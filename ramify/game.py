@@ -36,7 +36,8 @@ State = Any  # one record of the game's dtype: np.record, np.void, or a StateVie
 # caller silences NumPy's overflow warning with np.errstate.
 
 _MULTIPLIER = np.uint64(0x2545F4914F6CDD1D)
-_11, _12, _25, _27, _32 = (np.uint64(shift) for shift in (11, 12, 25, 27, 32))
+_INCREMENT = np.uint64(0x9E3779B97F4A7C15)
+_11, _12, _25, _27, _30, _31, _32 = (np.uint64(k) for k in (11, 12, 25, 27, 30, 31, 32))
 
 
 def random_bits(rng: np.ndarray) -> np.uint64:
@@ -67,15 +68,23 @@ def random_normal(rng: np.ndarray) -> float:
 
 def make_rng(seed: int, stream: int = 0) -> np.ndarray:
     """The generator of a seed; streams of one seed are independent of each other."""
-    # The finalizer of splitmix64, twice: seeds next to each other give states far apart.
     mask = 0xFFFFFFFFFFFFFFFF
-    state = seed & mask
-    for increment in (stream + 1, 1):
-        state = (state + increment * 0x9E3779B97F4A7C15) & mask
-        state = ((state ^ (state >> 30)) * 0xBF58476D1CE4E5B9) & mask
-        state = ((state ^ (state >> 27)) * 0x94D049BB133111EB) & mask
-        state ^= state >> 31
-    return np.array([state or 1], np.uint64)
+    with np.errstate(over="ignore"):
+        return np.array([seeded(np.uint64(seed & mask), np.uint64(stream & mask))], np.uint64)
+
+
+def seeded(seed: np.uint64, stream: np.uint64) -> np.uint64:
+    """What the generator of a seed and a stream begins with, never 0; arithmetic of 64 bits."""
+    # The finalizer of splitmix64, twice: seeds next to each other give states far apart.
+    state = _finalized(np.uint64(seed + stream * _INCREMENT + _INCREMENT))
+    state = _finalized(np.uint64(state + _INCREMENT))
+    return max(np.uint64(1), state)
+
+
+def _finalized(state: np.uint64) -> np.uint64:
+    state = np.uint64((state ^ (state >> _30)) * np.uint64(0xBF58476D1CE4E5B9))
+    state = np.uint64((state ^ (state >> _27)) * np.uint64(0x94D049BB133111EB))
+    return np.uint64(state ^ (state >> _31))
 
 
 # --- a record as plain Python sees it ----------------------------------------------------------

@@ -9,13 +9,14 @@ import weakref
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from ramify import _machine, stopping, treefile
 from ramify import choice as choices
-from ramify._compile import interpreted
+from ramify._compile import Kernel, compile_kernel, interpreted
 from ramify.backup import Backup
 from ramify.choice import Choice
 from ramify.compose import (
@@ -51,7 +52,7 @@ from ramify.evaluators import (
 )  # fmt: skip
 from ramify.exchange import Desk
 from ramify.game import CHANCE, ENDLESS, Game, State, StateViews, make_rng
-from ramify.gumbel import gumbel_noise, halving_schedule
+from ramify.gumbel import consider, halving_schedule
 from ramify.history import Samples
 from ramify.refine import Refinement
 from ramify.result import SearchResult
@@ -432,6 +433,13 @@ def _told_options(
 # --- driving -------------------------------------------------------------------------------------
 
 
+@cache
+def _consider_kernel(is_interpreted: bool) -> Kernel:
+    one = np.zeros(1)
+    example = (np.zeros(1, np.uint64), 1.0, False, 1, one, one, one, np.zeros(1, np.int64), one)
+    return compile_kernel(consider, {}, example, label="gumbel's root")
+
+
 class _Driver:
     """Lets one tree be searched, in pieces of a few hundredths of a second."""
 
@@ -541,27 +549,39 @@ class _Driver:
     def _prepare_root(self) -> None:
         """Draw the noise of the root, and make the schedule of sequential halving."""
         options, tree = self.composition.options, self.tree
-        tree.root_noise = noise = None
-        if options.root_noise is None and not options.is_gumbel:
-            return
+        tree.root_noise = None
         edges = tree.root.edges
         priors = tree.priors(edges)
-        rng = np.random.default_rng([self.seed % 2**64, self.before, self.stream])
-        if options.root_noise is not None and priors is not None and tree.root.to_play != CHANCE:
-            noise = options.root_noise.draw(priors, rng)
         if options.is_gumbel:
-            rule = options.root_selection
-            noise = gumbel_noise(rng, len(edges), rule.parameters[4])
-            if rule.noise is not None:
-                noise = np.array(rule.noise)[tree.edges["action"][edges.start : edges.stop]]
-            considered = min(int(rule.parameters[3]), len(edges))
-            schedule = halving_schedule(considered, self.num_simulations or 1)
+            assert priors is not None
+            self._halve_root(edges, priors)
+        elif options.root_noise is not None and priors is not None and tree.root.to_play != CHANCE:
+            rng = np.random.default_rng([self.seed % 2**64, self.before, self.stream])
+            tree.root_noise = noise = options.root_noise.draw(priors, rng)
             for work in self.works:
-                work.schedule = schedule
+                work.show_noise(noise)
+
+    def _halve_root(self, edges: range, priors: np.ndarray) -> None:
+        """Draw Gumbel noise for the root's edges, and list those that are considered."""
+        rule, tree = self.composition.options.root_selection, self.tree
+        noise, scratch = np.zeros(len(edges)), np.zeros(len(edges))
+        if rule.noise is not None:
+            noise[:] = np.array(rule.noise)[tree.edges["action"][edges.start : edges.stop]]
+        considered = min(int(rule.parameters[3]), len(edges))
+        schedule = halving_schedule(considered, self.num_simulations or 1)
+        # One more, which is never taken, stands for all that are not considered.
+        listed, draws = np.zeros(considered + 1, np.int64), np.zeros(considered + 1)
+        with np.errstate(over="ignore"):
+            count = _consider_kernel(interpreted()).call(
+                self.works[0].rng, float(rule.parameters[4]), rule.noise is not None, len(edges),
+                noise, priors, scratch, listed, draws,
+            )  # fmt: skip
         tree.root_noise = noise
-        if noise is not None:
-            for work in self.works:
-                work.work["noise"][0, : len(noise)] = noise
+        for work in self.works:
+            work.schedule = schedule
+            work.show_list(listed[:count], draws[:count])
+        if self.desk is not None:
+            self.desk.desks["num_listed"] = count
 
     def _simulate(
         self, num_simulations: int, works: list[Workspace] | None = None, most: int | None = None

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ramify._compile import UNBOUND
+from ramify._compile import UNBOUND, apart
 from ramify.evaluators import BAD_CHOICE
 from ramify.game import random_below, random_unit
+from ramify.gumbel import exp_below
 from ramify.proofs import is_lost, is_won
 from ramify.selection import in_flight_value, inverse, inverse_sqrt
 from ramify.tree import (
@@ -19,6 +20,7 @@ from ramify.tree import (
     HAS_PRIORS,
     HAS_PROOFS,
     IS_LAZY,
+    IS_SPARSE,
     KEEPS_RAW,
     KEEPS_SQUARES,
     NONE,
@@ -32,6 +34,7 @@ from ramify.tree import (
 # Bound when a search is composed.
 amaf_share = UNBOUND
 OPEN_LOOP = RANDOM_TIES = HAS_NOISE = IS_UNOBSERVED = UNBOUND
+LISTS = UNBOUND  # the root considers the edges of a list alone
 MADE_BEFORE_TAKEN = UNBOUND  # a node may have edges that nobody has taken
 
 
@@ -330,33 +333,104 @@ def taken_prior(edges: np.ndarray, first: int, num_edges: int, num_legal: int) -
 
 
 def chosen_edge(
-    tree: Any, edges: np.ndarray, work: Any, node: int, player: int, node_value: float,
-    considered: int, parameters: np.ndarray, choose: Any,
+    tree: Any, edges: np.ndarray, untried: np.ndarray, work: Any, node: int, player: int,
+    node_value: float, considered: int, parameters: np.ndarray, choose: Any,
 ) -> int:  # fmt: skip
-    """The edge of `node` that a rule takes which looks at all of them at once."""
-    first, num_edges = np.int64(edges[node].first), np.int64(edges[node].num_edges)
-    for i in range(num_edges):
-        visits = np.int64(edges[first + i].visits)
-        work.q[i] = edge_value(tree, edges, first + i, player) if visits > 0 else 0.0
-        work.visits[i] = visits
-        work.prior[i] = 1.0 / num_edges
-        if HAS_PRIORS:
-            work.prior[i] = prior_of(edges, work, node, first, first + i)
-        if HAS_PENDING:
-            in_flight = np.int64(edges[first + i].pending)
-            if in_flight > 0:
-                work.q[i] = value_in_flight(
-                    tree, edges, first + i, player, visits, in_flight, node_value
-                )
-                work.visits[i] = visits + in_flight
+    """The edge of `node` that a rule takes which looks at all of them at once.
+
+    NONE for the likeliest of those not yet made.
+    """
+    first, count = np.int64(edges[node].first), np.int64(edges[node].num_edges)
+    has_list = LISTS and node == 0
+    if has_list:
+        count = np.int64(work.num_listed)
+    for i in range(count):
+        edge = first + (np.int64(work.listed[i]) if has_list else np.int64(i))
+        read_choice(tree, edges, work, node, player, node_value, np.int64(i), edge, first)
+    num_shown, rest_prior = count, 0.0
+    if IS_SPARSE and not has_list and count < edges[node].num_legal:
+        work.q[count], work.visits[count] = 0.0, 0
+        work.prior[count] = best_untried(edges, untried, node)
+        num_shown += 1
+        if num_shown < edges[node].num_legal:
+            rest_prior = max(0.0, 1.0 - sum_of(work.prior, num_shown))
     raw = worth_to(tree, edges[node].raw, player) if KEEPS_RAW else node_value
     chosen = np.int64(
         choose(
-            num_edges, work.q, work.prior, work.visits, node_value, raw,
-            visits_of_node(edges, node), parameters, work.scratch, work.noise, considered,
+            num_shown, work.q, work.prior, work.visits, node_value, raw,
+            visits_of_node(edges, node), parameters, work.scratch, work.draws, considered,
+            rest_prior,
         )
     )  # fmt: skip
-    return first + chosen if 0 <= chosen < num_edges else -np.int64(BAD_CHOICE)
+    if chosen < 0 or chosen >= num_shown:
+        return -np.int64(BAD_CHOICE)
+    if has_list:
+        chosen = np.int64(work.listed[chosen])
+    elif IS_SPARSE and chosen == count:
+        return NONE
+    return first + chosen
+
+
+def read_choice(
+    tree: Any, edges: np.ndarray, work: Any, node: int, player: int, node_value: float, i: int,
+    edge: int, first: int,
+) -> None:  # fmt: skip
+    """Write what a rule that looks at all edges sees of one."""
+    visits = np.int64(edges[edge].visits)
+    work.q[i] = edge_value(tree, edges, edge, player) if visits > 0 else 0.0
+    work.visits[i] = visits
+    if HAS_PRIORS:
+        work.prior[i] = prior_of(edges, work, node, first, edge)
+    else:
+        work.prior[i] = 1.0 / edges[node].num_edges
+    if HAS_PENDING:
+        in_flight = np.int64(edges[edge].pending)
+        if in_flight > 0:
+            work.q[i] = value_in_flight(tree, edges, edge, player, visits, in_flight, node_value)
+            work.visits[i] = visits + in_flight
+
+
+@apart
+def best_untried(edges: np.ndarray, untried: np.ndarray, node: int) -> float:
+    """The largest prior of the actions of a node that have no edge."""
+    record = edges[node]
+    if record.best == NONE:
+        first = np.int64(record.untried)
+        row = untried[first : first + record.num_legal]
+        largest = record.largest
+        if record.num_edges > 0:
+            largest = largest_of(row, np.int64(row.shape[0]))
+        best = np.int64(0)
+        while row[best] != largest:
+            best += 1
+        record.best = best
+        record.best_prior = exp_below(largest - record.largest) / record.sum_weights
+    return float(record.best_prior)
+
+
+def largest_of(row: np.ndarray, count: int) -> float:
+    """The largest of the first numbers of a row, at least one.
+
+    Eight chains of maxima: a single one would wait for each.
+    """
+    a = b = c = d = e = f = g = h = row[0]
+    for i in range(0, count - 7, 8):
+        a, b, c, d = max(a, row[i]), max(b, row[i + 1]), max(c, row[i + 2]), max(d, row[i + 3])
+        e, f, g, h = max(e, row[i + 4]), max(f, row[i + 5]), max(g, row[i + 6]), max(h, row[i + 7])
+    for i in range(count - count % 8, count):
+        a = max(a, row[i])
+    return np.float64(max(max(a, b, c, d), max(e, f, g, h)))
+
+
+def sum_of(row: np.ndarray, count: int) -> float:
+    """The sum of the first numbers of a row, in eight chains for the same reason."""
+    a = b = c = d = e = f = g = h = 0.0
+    for i in range(0, count - 7, 8):
+        a, b, c, d = a + row[i], b + row[i + 1], c + row[i + 2], d + row[i + 3]
+        e, f, g, h = e + row[i + 4], f + row[i + 5], g + row[i + 6], h + row[i + 7]
+    for i in range(count - count % 8, count):
+        a += row[i]
+    return ((a + b) + (c + d)) + ((e + f) + (g + h))
 
 
 # --- kernels: chance -----------------------------------------------------------------------------

@@ -289,7 +289,7 @@ UNVISITED_ARGUMENTS = ("value", "visited_prior", "parameters")
 TOTAL_ARGUMENTS = ("prior", "visits", "parent_visits", "parameters")
 CHOOSE_ARGUMENTS = (
     "count", "q", "prior", "visits", "value", "raw_value", "node_visits", "parameters", "scratch",
-    "noise", "considered",
+    "draws", "considered", "rest_prior",
 )  # fmt: skip
 
 SCALES = ("span", "auto", "bounds", "minmax", "parent_and_siblings", "none")
@@ -322,7 +322,8 @@ class Rule:
         choose: instead of all of these, a function that sees all edges of a node at once and gives
             the index of one: from `count`, arrays `q`, `prior`, `visits`, the node's `value`,
             `raw_value` (what the evaluator said) and `node_visits`, `parameters`, and `scratch`, an
-            array to write to.
+            array to write to. One that asks for `rest_prior` may be shown the edges taken and the
+            likeliest of the others alone; it is what the priors of the rest add up to.
         parameters: a float64 array; other numbers need no new compilation.
         scale: what `q` and `mean_square` are measured in. "auto" maps the mover's range of payoffs,
             stated by the game or else seen so far, to [0, 1]; "bounds" insists on a stated one,
@@ -365,6 +366,11 @@ class Rule:
         """Whether any of the functions takes an argument of this name."""
         functions = (getattr(self, kind) for kind in _ARGUMENTS)
         return any(f is not None and argument in _names(f) for f in functions)
+
+    @property
+    def sees_taken(self) -> bool:
+        """Whether the edges taken and the likeliest of the others are all it needs to see."""
+        return self.choose is not None and "rest_prior" in _names(self.choose)
 
     def functions(self) -> tuple[Any, ...]:
         """What is compiled in: all but the numbers."""

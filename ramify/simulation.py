@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ramify._compile import UNBOUND
+from ramify._compile import UNBOUND, apart
 from ramify.backup import AT_END, FOUND, KNOWN, LEAF, REPEATED, back_up
 from ramify.evaluators import (
     BAD_ACTION,
@@ -38,6 +38,7 @@ from ramify.evaluators import (
     step,
 )  # fmt: skip
 from ramify.game import CHANCE, OVER, random_below, random_unit
+from ramify.gumbel import exp_below
 from ramify.proofs import is_root_settled, mark_end, read_exact
 from ramify.refine import DECAY, EXPLORE, FREQUENCY, copy_line
 from ramify.scoring import (
@@ -46,7 +47,9 @@ from ramify.scoring import (
     chosen_edge,
     drawn_again,
     incumbent,
+    largest_of,
     note_ref,
+    sum_of,
     won_edge,
 )
 from ramify.selection import inverse, widening_limit
@@ -63,6 +66,7 @@ from ramify.tree import (
     HAS_PROOFS,
     IS_CONTINUOUS,
     IS_LAZY,
+    IS_SPARSE,
     KEEPS_RAW,
     LAZY_ABOVE,
     MOVER,
@@ -87,6 +91,7 @@ width = score = unvisited = total = choose = scale = blend = unvisited_first = U
 root_width = root_score = root_unvisited = root_total = root_choose = root_scale = UNBOUND
 root_blend = root_unvisited_first = UNBOUND
 ROOT_DIFFERS = CHOOSES = ROOT_CHOOSES = UNBOUND
+SCORES = UNBOUND  # some edges are scored one by one
 pick_outcome = UNBOUND
 propose = UNBOUND  # how actions that are vectors are found
 WIDENS = WIDENS_OUTCOMES = SORTS = UNBOUND
@@ -101,15 +106,18 @@ HAS_THREADS = UNBOUND
 NO_EDGES = ROOT = np.int64(0)
 ONE = np.int64(1)
 
+LEAST = -float(np.finfo(np.float32).max)  # the least log-prior, that of prior 0
+
 # The parts of a simulation whose time is taken, in one of so many of them.
-SELECTION, GAME, EVALUATION, BACKUP = 0, 1, 2, 3
+SELECTION, GAME, EVALUATION, BACKUP = np.arange(4)
 TIMED_EVERY = 256
 
 
 def simulate(
     head: np.ndarray, edges: np.ndarray, states: Any, path: np.ndarray, works: np.ndarray,
     root_squares: np.ndarray, schedule: np.ndarray, table: np.ndarray, key_bytes: np.ndarray,
-    key_words: np.ndarray, key_ranges: np.ndarray, rng: np.ndarray, lock: np.ndarray, data: Any,
+    key_words: np.ndarray, key_ranges: np.ndarray, rng: np.ndarray, lock: np.ndarray,
+    untried: np.ndarray, data: Any,
 ) -> int:  # fmt: skip
     """Run the simulations that remain of a piece; DONE, or why not: GROW, SETTLED, what is wrong.
 
@@ -120,7 +128,7 @@ def simulate(
     while True:
         if HAS_THREADS:
             acquire(lock, np.int64(work.worker))
-        status = begin(tree, edges, work, table, key_bytes, key_words, key_ranges)
+        status = begin(tree, edges, work, table, key_bytes, key_words, key_ranges, untried)
         if status != GO:
             if HAS_THREADS:
                 release(lock)
@@ -140,12 +148,13 @@ def simulate(
             key_words,
             key_ranges,
             rng,
+            untried,
             data,
         )
         for player in range(NUM_PLAYERS):
             work.returns[player] = 0.0
         if status == DONE:
-            status = close(tree, edges, path, work, states, rng, lock, data)
+            status = close(tree, edges, path, work, states, rng, lock, untried, data)
         if IS_OUTSIDE and status == WAITING:
             return status  # the simulation stays under way
         if HAS_CHANCE and status == GROW:
@@ -186,7 +195,7 @@ GO = -1  # the next simulation may begin
 
 def begin(
     tree: Any, edges: np.ndarray, work: Any, table: np.ndarray, key_bytes: np.ndarray,
-    key_words: np.ndarray, key_ranges: np.ndarray,
+    key_words: np.ndarray, key_ranges: np.ndarray, untried: np.ndarray,
 ) -> int:  # fmt: skip
     """Take one of the simulations that remain; GO, or why there is none."""
     if tree.remaining <= 0:
@@ -197,6 +206,8 @@ def begin(
         if tree.used + tree.room > tree.capacity:
             return GROW
         if SHARES_NODES and 4 * tree.num_nodes > 3 * table.shape[0]:
+            return GROW
+        if IS_SPARSE and tree.num_untried + NUM_ACTIONS > untried.shape[0]:
             return GROW
     if SHARES_NODES and tree.num_nodes == 0:
         enter_node(tree, edges, ROOT, table, key_bytes, key_words, key_ranges, NO_EDGES)
@@ -240,7 +251,7 @@ def lift_marks(edges: np.ndarray, path: np.ndarray, work: Any) -> None:
 def descend(
     tree: Any, edges: np.ndarray, state: Any, path: np.ndarray, work: Any, schedule: np.ndarray,
     table: np.ndarray, key_bytes: np.ndarray, key_words: np.ndarray, key_ranges: np.ndarray,
-    rng: np.ndarray, data: Any,
+    rng: np.ndarray, untried: np.ndarray, data: Any,
 ) -> int:  # fmt: skip
     """Walk from the root to where the simulation ends; `state` becomes the one there."""
     node = np.int64(0)
@@ -274,7 +285,9 @@ def descend(
         if HAS_CHANCE and player == CHANCE:
             edge = outcome(tree, edges, node, state, work, rng, data)
         else:
-            edge = select(tree, edges, node, player, state, path, work, schedule, rng, data)
+            edge = select(
+                tree, edges, node, player, state, path, work, schedule, rng, untried, data
+            )
         if edge < 0:
             if OPEN_LOOP and edge == -NO_WAY:
                 break
@@ -428,7 +441,7 @@ def mixed(word: int, factor: int) -> int:
 
 def select(
     tree: Any, edges: np.ndarray, node: int, player: int, state: Any, path: np.ndarray, work: Any,
-    schedule: np.ndarray, rng: np.ndarray, data: Any,
+    schedule: np.ndarray, rng: np.ndarray, untried: np.ndarray, data: Any,
 ) -> int:  # fmt: skip
     """The edge the rule takes at a node, made if it is new; minus a status where that fails."""
     if HAS_PROOFS and not HAS_BOUNDS and edges[node].proof == MOVER:
@@ -445,13 +458,28 @@ def select(
     value = node_value(tree, edges, node, player, path, work)
     if ROOT_CHOOSES and node == 0:
         return chosen_edge(
-            tree, edges, work, node, player, value, considered(tree, edges, schedule),
+            tree, edges, untried, work, node, player, value, considered(tree, edges, schedule),
             work.root_parameters, root_choose,
         )  # fmt: skip
-    if CHOOSES and (node != 0 or not ROOT_DIFFERS):
-        return chosen_edge(
-            tree, edges, work, node, player, value, NO_EDGES, work.parameters, choose
+    if CHOOSES and (not SCORES or node != 0 or not ROOT_DIFFERS):
+        edge = chosen_edge(
+            tree, edges, untried, work, node, player, value, NO_EDGES, work.parameters, choose
         )
+        if IS_SPARSE and edge == NONE:
+            return likeliest_edge(tree, edges, untried, node, state, work, data)
+        return edge
+    if SCORES:
+        return scored_edge(
+            tree, edges, node, player, state, work, value, num_untried, rng, data
+        )  # fmt: skip
+    return -np.int64(BAD_SCORE)
+
+
+def scored_edge(
+    tree: Any, edges: np.ndarray, node: int, player: int, state: Any, work: Any, value: float,
+    num_untried: int, rng: np.ndarray, data: Any,
+) -> int:  # fmt: skip
+    """The edge with the best score, made if it is new; minus a status where that fails."""
     ref = node
     if HAS_AMAF and work.refs[player] != NONE:
         ref = np.int64(work.refs[player])
@@ -664,6 +692,23 @@ def append_edge(tree: Any, edges: np.ndarray, node: int, action: int) -> int:
     edge = np.int64(edges[node].first) + num_edges
     write_edge(edges, edge, action)
     edges[node].num_edges = num_edges + 1
+    return edge
+
+
+@apart
+def likeliest_edge(
+    tree: Any, edges: np.ndarray, untried: np.ndarray, node: int, state: Any, work: Any, data: Any
+) -> int:
+    """An edge for the likeliest action of a node that has none, which `best_untried` has found."""
+    count, best = np.int64(edges[node].num_legal), np.int64(edges[node].best)
+    if legal(state, work.actions, data) != count or work.actions[GUARD_AT] != GUARD:
+        return -np.int64(BAD_COUNT)
+    edge = append_edge(tree, edges, node, np.int64(work.actions[best]))
+    if edge == NONE:
+        return -np.int64(GROW)
+    edges[edge].prior = edges[node].best_prior
+    untried[np.int64(edges[node].untried) + best] = -math.inf  # it has an edge now
+    edges[node].best = NONE
     return edge
 
 
@@ -908,7 +953,7 @@ def move_path(path: np.ndarray, work: Any, stage: int, before: int, after: int) 
 
 def close(
     tree: Any, edges: np.ndarray, path: np.ndarray, work: Any, states: Any, rng: np.ndarray,
-    lock: np.ndarray, data: Any,
+    lock: np.ndarray, untried: np.ndarray, data: Any,
 ) -> int:  # fmt: skip
     """What is returned where the descent ended."""
     if work.ending == AT_END:
@@ -938,8 +983,9 @@ def close(
     if HAS_EXACT and work.ending == FOUND:
         mark_end(edges, node, work.returns)
         return status
-    if HAS_PRIORS and status == DONE and work.count > 0 and edges[node].first == NONE:
-        status = place_edges(tree, edges, node, work)
+    if HAS_PRIORS and not IS_OUTSIDE and status == DONE and work.count > 0:
+        if edges[node].first == NONE:
+            status = place_edges(tree, edges, node, work, work.logits, untried)
     return status
 
 
@@ -982,80 +1028,105 @@ def list_actions(state: Any, work: Any, data: Any) -> int:
     return DONE
 
 
-def place_edges(tree: Any, edges: np.ndarray, node: int, work: Any) -> int:
+@apart
+def place_edges(
+    tree: Any, edges: np.ndarray, node: int, work: Any, logits: np.ndarray, untried: np.ndarray
+) -> int:
     """Give a leaf that was valued its edges and their priors."""
     count = np.int64(work.count)
-    status = check_logits(work, count)
-    if status != DONE:
-        return status
-    kept = count
     if SORTS:
-        sort_actions(work, count)
-        kept = min(count, np.int64(work.widening[3]))
-    status = make_edges(tree, edges, node, work.actions, NO_EDGES, kept)
+        status = check_actions(work, count)
+        if status != DONE:
+            return status
+        sort_actions(work, count, logits)
+    first = np.int64(tree.num_untried) if IS_SPARSE else NO_EDGES
+    row = untried[first : first + count] if IS_SPARSE else work.log_priors
+    status = read_logits(work, count, logits, row)
     if status != DONE:
         return status
-    if edges[node].first == NONE:
-        return GROW if HAS_CHANCE and tree.may_grow else DONE
-    write_priors(edges, node, work, count, kept)
+    largest = largest_of(row, count)
+    total = weigh(row, count, largest, work.weights)
+    if IS_SPARSE and node != 0:
+        record = edges[node]
+        record.untried, record.largest, record.sum_weights = first, largest, total
+        record.best = NONE
+        record.first, record.num_edges, record.num_legal = tree.used, 0, count
+        tree.num_untried += count
+        tree.used += FIRST_BLOCK  # written when they are taken
+    else:
+        kept = min(count, np.int64(work.widening[3])) if SORTS else count
+        status = make_edges(tree, edges, node, work.actions, NO_EDGES, kept)
+        if status != DONE:
+            return status
+        if edges[node].first == NONE:
+            return GROW if HAS_CHANCE and tree.may_grow else DONE
+        if IS_LAZY:
+            edges[node].num_legal = count
+        for i in range(kept):
+            edges[np.int64(edges[node].first) + i].prior = work.weights[i] / total
     if KEEPS_RAW:
         for j in range(NUM_VALUES):
             edges[node].raw[j] = work.returns[j]
     return DONE
 
 
-def check_logits(work: Any, count: int) -> int:
+def check_actions(work: Any, count: int) -> int:
+    """Whether all legal actions are there."""
+    num_wrong = 0
+    for i in range(count):  # a loop without a way out, so that machines take several at once
+        num_wrong += 1 if work.actions[i] < 0 or work.actions[i] >= NUM_ACTIONS else 0
+    return DONE if num_wrong == 0 else BAD_ACTION
+
+
+def read_logits(work: Any, count: int, logits: np.ndarray, row: np.ndarray) -> int:
+    """Write the log-priors of the legal actions to `row`, in their order; what is wrong."""
+    status = check_actions(work, count)
+    if status != DONE:
+        return status
+    num_wrong = 0
     for i in range(count):
-        if work.actions[i] < 0 or work.actions[i] >= NUM_ACTIONS:
-            return BAD_ACTION
-        if not work.logits[work.actions[i]] < math.inf:
-            return BAD_VALUE
-    return DONE
+        logit = logits[np.uint32(work.actions[i])]  # not signed: nothing counts from the end
+        num_wrong += 0 if logit < math.inf else 1
+        row[i] = logit if logit > LEAST else LEAST
+    return DONE if num_wrong == 0 else BAD_VALUE
 
 
-def write_priors(edges: np.ndarray, node: int, work: Any, count: int, kept: int) -> None:
-    """Softmax of the log-priors over the legal actions; uniform where they leave nothing."""
-    first = np.int64(edges[node].first)
-    largest = -math.inf
+def weigh(row: np.ndarray, count: int, largest: float, weights: np.ndarray) -> float:
+    """The sum of the weights of actions, e^(log-prior - largest), which are written.
+
+    A prior is a weight by this sum: the softmax over the legal actions. Where no log-prior leaves
+    anything, all are the least there is, and alike.
+    """
     for i in range(count):
-        largest = max(largest, work.logits[work.actions[i]])
-    total = 0.0
-    for i in range(count):
-        weight = 1.0
-        if largest > -math.inf:
-            weight = math.exp(work.logits[work.actions[i]] - largest)
-        if i < kept:
-            edges[first + i].prior = weight
-        total += weight
-    for i in range(kept):
-        edges[first + i].prior = float(edges[first + i].prior) / total
+        weights[i] = exp_below(np.float64(row[i]) - largest)  # `float` would stay at 32 bits
+    return sum_of(weights, count)
 
 
-def sort_actions(work: Any, count: int) -> None:
+def sort_actions(work: Any, count: int, logits: np.ndarray) -> None:
     """Put the actions in the order of falling log-priors, equal ones as they are (heap sort)."""
     for i in range(count):
         work.order[i] = i
     for start in range(count // 2 - 1, -1, -1):
-        sift(work, np.int64(start), count)
+        sift(work, np.int64(start), count, logits)
     for end in range(count - 1, 0, -1):
         swap = work.order[0]
         work.order[0] = work.order[end]
         work.order[end] = swap
-        sift(work, NO_EDGES, np.int64(end))
+        sift(work, NO_EDGES, np.int64(end), logits)
     for i in range(count):
         work.order[i] = work.actions[work.order[i]]
     for i in range(count):
         work.actions[i] = work.order[i]
 
 
-def sift(work: Any, start: int, end: int) -> None:
+def sift(work: Any, start: int, end: int, logits: np.ndarray) -> None:
     """Let the entry at `start` sink until none below it comes later in the order."""
     at = start
     while 2 * at + 1 < end:
         child = 2 * at + 1
-        if child + 1 < end and comes_later(work, child + 1, child):
+        if child + 1 < end and comes_later(work, child + 1, child, logits):
             child += 1
-        if not comes_later(work, child, at):
+        if not comes_later(work, child, at, logits):
             return
         swap = work.order[at]
         work.order[at] = work.order[child]
@@ -1063,8 +1134,8 @@ def sift(work: Any, start: int, end: int) -> None:
         at = child
 
 
-def comes_later(work: Any, i: int, j: int) -> bool:
+def comes_later(work: Any, i: int, j: int, logits: np.ndarray) -> bool:
     """Whether entry i belongs behind entry j."""
     first, second = work.order[i], work.order[j]
-    a, b = work.logits[work.actions[first]], work.logits[work.actions[second]]
+    a, b = logits[work.actions[first]], logits[work.actions[second]]
     return first > second if a == b else a < b

@@ -41,7 +41,7 @@ DISCOUNT = UNBOUND
 HAS_CHANCE = UNBOUND
 PARANOID = UNBOUND
 HAS_PRIORS = IS_LAZY = KEEPS_SQUARES = KEEPS_RAW = HAS_AMAF = HAS_BOUNDS = UNBOUND
-HAS_PROOFS = SHARES_NODES = HAS_PENDING = APPENDS = UNBOUND  # see Layout
+HAS_PROOFS = SHARES_NODES = HAS_PENDING = APPENDS = IS_SPARSE = UNBOUND  # see Layout
 IS_CONTINUOUS = DIM = UNBOUND
 
 
@@ -59,6 +59,9 @@ class Layout:
     pending: bool = False  # simulations under way
     appends: bool = False  # edges are added one by one, so that blocks have room to spare
     dim: int = 0  # coordinates of an action that is a vector
+    # Below the root, actions never taken have no edge but a log-prior beside the tree: a few bytes
+    # to write in place of a record. In forests alone.
+    sparse: bool = False
 
     def bindings(self) -> dict[str, Any]:
         """What kernels are told of it."""
@@ -75,6 +78,7 @@ class Layout:
             "APPENDS": self.appends,
             "IS_CONTINUOUS": self.dim > 0,
             "DIM": self.dim,
+            "IS_SPARSE": self.sparse,
         }
 
 
@@ -122,6 +126,14 @@ def edge_dtype(game: Game, layout: Layout) -> np.dtype:
         fields.append(("pending", np.int32))
     if layout.dim:
         fields.append(("vector", np.float64, (layout.dim,)))  # the action
+    if layout.sparse:  # set when the node is valued
+        fields += [
+            ("largest", np.float64),  # log-prior of the node's actions
+            ("sum_weights", np.float64),  # of e^(log-prior - largest)
+            ("best_prior", np.float64),  # the largest of those never taken
+            ("untried", np.int32),  # where the log-priors of the node's actions begin
+            ("best", np.int32),  # which of them is the largest, NONE where that is not known
+        ]
     # Packed: beyond the caches, small records bring more than aligned ones (a tenth at 1M edges).
     return np.dtype(fields)
 
@@ -145,6 +157,7 @@ def head_dtype(num_players: int) -> np.dtype:
             ("depth_sum", np.int64),
             ("evaluations", np.int64),  # payoffs computed to refine actions
             ("num_nodes", np.int64),  # that are in the table of shared ones
+            ("num_untried", np.int64),  # log-priors beside the tree
             ("root_player", np.int64),
             ("low", np.float64, (num_players,)),  # range of returns, given or seen so far
             ("high", np.float64, (num_players,)),

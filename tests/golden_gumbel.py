@@ -69,10 +69,11 @@ def _score_considered(given: Input) -> Answer:
     logits, noise = np.array(given["logits"], float), np.array(given["gumbel"], float)
     sigma, visits = np.array(given["transformed_q"], float), np.array(given["visits"])
     considered = given["considered_visit"]
-    scores = [
-        gumbel.root_score(*edge) for edge in zip(noise, logits - logits.max(), sigma, strict=True)
-    ]
-    best = gumbel.best_considered(len(visits), softmax(logits), visits, noise, considered, sigma)
+    draws = np.zeros(len(visits))
+    gumbel.write_draws(len(visits), noise, softmax(logits), draws)
+    drawn = noise + (logits - logits.max())
+    scores = [gumbel.root_score(*edge) for edge in zip(drawn, sigma, strict=True)]
+    best = gumbel.best_considered(len(visits), visits, draws, considered, sigma)
     return {"scores": np.where(visits == considered, scores, -np.inf), "argmax": best}
 
 

@@ -163,6 +163,88 @@ def test_a_forest_grows_the_trees_that_searches_grow(rule):
             assert root.actions[root.gumbel_choice()] == alone.action
 
 
+WIDE = games.hex(size=6)
+
+
+def weigh_cells(state, values, logits):
+    x = 0.7 * state.ply
+    values[state.to_play], values[1 - state.to_play] = 0.3 * np.sin(x), -0.3 * np.sin(x)
+    for action in range(36):
+        logits[action] = np.cos(x + action * action)
+
+
+@pytest.mark.parametrize(
+    ("game", "asked", "compiled", "options"),
+    [
+        (GAME, judge, judge, {}),
+        (GAME, outside(cache=0), judge, {}),
+        (GAME, judge, judge, {"solver": True}),
+        (WIDE, weigh_cells, weigh_cells, {}),
+    ],
+    ids=["tic-tac-toe", "python", "solver", "hex"],
+)
+def test_a_tree_of_a_forest_is_that_of_a_search(game, asked, compiled, options):
+    """Actions never taken have no edge there; a copy has them, with the same priors."""
+    options = options | {"root_selection": selection.gumbel()}
+    forest = Forest(game, 2, evaluator=asked, **options)
+    assert forest.composition.layout.sparse
+    forest.plant([0, 1], [game.start()] * 2, num_simulations=400, seed=5)
+    forest.run()
+    for number in (0, 1):
+        alone = ramify.search(
+            game, game.start(), num_simulations=400, seed=5 + number, evaluator=compiled, **options
+        ).tree
+        mine = forest.tree(number)
+        assert mine.layout == alone.layout
+        assert mine.simulations == alone.simulations
+        assert rows_below(mine.root) == rows_below(alone.root)
+        assert mine.root_noise.tolist() == alone.root_noise.tolist()
+
+
+def rows_below(node):
+    """Visits, values and priors of all edges, by their actions."""
+    rows = {}
+    for edge in node.edges:
+        tree = node.tree
+        record = tree.edges[edge]
+        below = node.child(edge) if record["first"] != -1 else None
+        rows[tree.action(edge)] = (
+            int(record["visits"]), record["value_sum"].tolist(), float(record["prior"]),
+            record["raw"].tolist(), None if below is None else rows_below(below),
+        )  # fmt: skip
+    return rows
+
+
+def test_every_tree_may_have_a_budget_of_its_own(monkeypatch):
+    monkeypatch.setattr("ramify.forest.MOST_BUDGETS", 3)  # so that some are forgotten
+    options = {"evaluator": outside(cache=0), "root_selection": selection.gumbel(4)}
+    forest = Forest(GAME, 2, **options)
+    forest.plant([0], [GAME.start()], num_simulations=70, seed=1)
+    for budget in range(20, 10, -1):
+        forest.plant([1], [GAME.play([4])], num_simulations=budget, seed=2)
+        while forest.root(1).visits.sum() < budget:
+            forest.step()
+        alone = ramify.search(
+            GAME, GAME.play([4]), num_simulations=budget, seed=2, **options
+        )  # fmt: skip
+        assert forest.root(1).visits.tolist() == alone.edges["visits"].tolist()
+    forest.run()
+    alone = ramify.search(GAME, GAME.start(), num_simulations=70, seed=1, **options)
+    assert forest.root(0).visits.tolist() == alone.edges["visits"].tolist()
+
+
+def test_a_tree_that_waits_may_begin_anew():
+    forest = Forest(GAME, 2, evaluator=outside(), leaves=3)
+    forest.plant([0, 1], [GAME.start()] * 2, num_simulations=50)
+    for _ in range(3):
+        forest.step()
+    forest.plant([0], [GAME.play([4])], num_simulations=60)
+    forest.run()
+    assert [int(forest.root(tree).visits.sum()) for tree in (0, 1)] == [60, 50]
+    alone = ramify.search(GAME, GAME.play([4]), num_simulations=60, evaluator=outside(), leaves=3)
+    assert forest.root(0).visits.tolist() == alone.edges["visits"].tolist()
+
+
 def test_trees_begin_anew_while_others_grow():
     forest = Forest(GAME, 3, evaluator=outside(), leaves=2)
     forest.plant(range(3), [GAME.start()] * 3, num_simulations=30)
@@ -273,6 +355,19 @@ def test_the_same_numbers_come_out_of_plain_python(monkeypatch):
     assert visits(outside(), leaves=3) == compiled
 
 
+@pytest.mark.parametrize("evaluator", [judge, outside(cache=0)], ids=["compiled", "python"])
+def test_a_forest_in_plain_python_grows_the_same_trees(monkeypatch, evaluator):
+    def roots():
+        forest = Forest(GAME, 2, evaluator=evaluator, root_selection=selection.gumbel(5))
+        forest.plant([0, 1], [GAME.start(), GAME.play([4])], num_simulations=40, seed=3)
+        forest.run()
+        return [(forest.root(t).visits.tolist(), forest.root(t).noise.tolist()) for t in (0, 1)]
+
+    compiled = roots()
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
+    assert roots() == compiled
+
+
 # --- slow functions, and what goes wrong ---------------------------------------------------------
 
 
@@ -347,6 +442,10 @@ def test_answers_of_another_shape_or_no_numbers_are_refused(answer, told):
         (lambda: outside(timeout=0), "timeout must be above 0"),
         (lambda: outside(cache="much"), "cache is bytes or text"),
         (lambda: Forest(GAME, 0), "num_trees must be at least 1"),
+        (
+            lambda: Forest(GAME, 2).plant([0, 1], [GAME.start()], num_simulations=1),
+            "got 2 trees, 1 states",
+        ),
         (lambda: Forest(games.loss_game(), 1), "vectors"),
     ],
 )

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from ramify import gumbel
 from ramify._compile import compile_kernel
+from ramify.game import make_rng
 
 DEFAULTS = np.array([50.0, 0.1, 1.0])
 
@@ -48,6 +49,19 @@ def plain_root_scores(prior, visits, noise, considered, sigma):
     return np.where(visits == considered, scores, -np.inf)
 
 
+def drawn_noise(seed, count, scale=1.0):
+    noise = np.zeros(count)
+    with np.errstate(over="ignore"):
+        gumbel.write_noise(make_rng(seed), count, scale, noise)
+    return noise
+
+
+def draws_of(noise, prior):
+    draws = np.zeros(len(prior))
+    gumbel.write_draws(len(prior), noise, prior, draws)
+    return draws
+
+
 def random_node(rng):
     """Edges as a search may meet them: some never taken, some of prior 0, some alike."""
     count = int(rng.integers(1, 12))
@@ -66,7 +80,7 @@ def choose(request):
     if request.param == "plain":
         return gumbel.choose_interior, gumbel.choose_root
     x, n = np.zeros(3), np.zeros(3, np.int64)
-    interior = (3, x, x, n, 0.0, x, x)
+    interior = (3, x, x, n, 0.0, x, x, 0.0)
     root = (3, x, x, n, 0.0, x, 0, x, x)
     return tuple(
         compile_kernel(function, {}, arguments, label=function.__name__).call
@@ -115,7 +129,7 @@ def test_the_edges_that_go_on_are_halved_in_every_phase(m, n):
 
 def test_noise_draws_edges_by_their_priors():
     prior = np.array([0.5, 0.3, 0.15, 0.05])
-    noise = gumbel.gumbel_noise(np.random.default_rng(3), 80_000).reshape(-1, 4)
+    noise = drawn_noise(3, 80_000).reshape(-1, 4)
     order = np.argsort(-(noise + np.log(prior)), axis=1)
     first = np.bincount(order[:, 0], minlength=4) / len(order)
     assert first == pytest.approx(prior, abs=0.012)
@@ -124,8 +138,9 @@ def test_noise_draws_edges_by_their_priors():
 
 
 def test_noise_is_multiplied_by_its_scale():
-    one, two = (gumbel.gumbel_noise(np.random.default_rng(1), 5, scale) for scale in (1.0, 2.0))
+    none, one, two = (drawn_noise(1, 5, scale) for scale in (0.0, 1.0, 2.0))
     assert (two == 2 * one).all()
+    assert not none.any()
 
 
 def test_the_edges_considered_are_those_the_schedule_takes_first():
@@ -135,8 +150,9 @@ def test_the_edges_considered_are_those_the_schedule_takes_first():
         visits, taken = np.zeros(9, np.int64), []
         for considered in gumbel.halving_schedule(4, 4):
             q, scratch = np.zeros(9), np.zeros(9)
+            draws = draws_of(noise, prior)
             edge = gumbel.choose_root(
-                9, q, prior, visits, 0.2, noise, considered, DEFAULTS, scratch
+                9, q, prior, visits, 0.2, draws, considered, DEFAULTS, scratch
             )  # fmt: skip
             visits[edge] += 1
             taken.append(edge)
@@ -150,6 +166,34 @@ def test_of_equal_edges_the_first_are_considered():
 def test_an_edge_of_prior_zero_is_considered_last():
     noise = np.array([30.0, 0.0, 0.0])
     assert gumbel.considered_edges(noise, np.array([0.0, 0.5, 0.5]), 3).tolist() == [1, 2, 0]
+
+
+def test_a_list_of_edges_is_sorted_as_a_stable_sort_would():
+    rng = np.random.default_rng(7)
+    for _ in range(300):
+        prior, noise = rng.dirichlet(np.ones(12)), rng.integers(0, 3, 12) * 1.0
+        prior = np.full(12, 1 / 12) if rng.random() < 0.5 else prior
+        most = int(rng.integers(0, 15))
+        expected = np.argsort(-(noise + np.log(prior)), kind="stable")[:most]
+        assert gumbel.considered_edges(noise, prior, most).tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("is_compiled", [False, True])
+def test_exponentials_are_right_to_the_last_digits(is_compiled):
+    def write(x, out):
+        for i in range(len(x)):
+            out[i] = gumbel.exp_below(x[i])
+
+    write.__module__ = "ramify.gumbel"  # compiled as a kernel
+    x = -np.concatenate([np.linspace(0, 708, 4001), np.logspace(-20, 0, 500), [0.0]])
+    out = np.zeros(len(x))
+    call = compile_kernel(write, {}, (x, out), label="exponentials").call if is_compiled else write
+    call(x, out)
+    assert out == pytest.approx([math.exp(each) for each in x], rel=7e-16, abs=0)
+    assert out[-1] == 1.0
+    none = np.array([-708.1, -1e9, -math.inf])
+    call(none, out)
+    assert out[:3].tolist() == [0.0, 0.0, 0.0]
 
 
 # --- values --------------------------------------------------------------------------------------
@@ -234,11 +278,32 @@ def test_below_the_root_the_chosen_edge_has_the_largest_score(choose):
         policy = plain_policy(prior, plain_sigma(q, prior, visits, raw_value, *parameters))
         scores = policy - visits / (1 + visits.sum())
         edge = choose_interior(
-            count, q, prior, visits, raw_value, parameters, np.full(count, np.nan)
+            count, q, prior, visits, raw_value, parameters, np.full(count, np.nan), 0.0
         )
         assert scores[edge] >= scores.max() - 1e-11
         if np.sum(scores >= scores.max() - 1e-11) == 1:
             assert edge == np.argmax(scores)
+
+
+def test_of_edges_never_taken_the_likeliest_is_all_that_need_be_shown(choose):
+    choose_interior, _ = choose
+    rng = np.random.default_rng(9)
+    for _ in range(2000):
+        count, q, prior, visits, raw_value, parameters = random_node(rng)
+        scratch = np.zeros(count)
+        edge = choose_interior(count, q, prior, visits, raw_value, parameters, scratch, 0.0)
+        shown = np.flatnonzero(visits > 0)
+        if (visits == 0).any():
+            shown = np.append(shown, np.argmax(np.where(visits == 0, prior, -1.0)))
+        rest = prior.sum() - prior[shown].sum()
+        found = choose_interior(
+            len(shown), q[shown], prior[shown], visits[shown], raw_value, parameters, scratch,
+            float(rest),
+        )  # fmt: skip
+        if shown[found] != edge:  # they tie, but for rounding
+            policy = plain_policy(prior, plain_sigma(q, prior, visits, raw_value, *parameters))
+            scores = policy - visits / (1 + visits.sum())
+            assert scores[shown[found]] == pytest.approx(scores[edge], abs=1e-11)
 
 
 def test_at_the_root_the_chosen_edge_has_the_largest_score(choose):
@@ -251,7 +316,8 @@ def test_at_the_root_the_chosen_edge_has_the_largest_score(choose):
         scores = plain_root_scores(prior, visits, noise, considered, sigma)
         scratch = np.full(count, np.nan)
         edge = choose_root(
-            count, q, prior, visits, raw_value, noise, considered, parameters, scratch
+            count, q, prior, visits, raw_value, draws_of(noise, prior), considered, parameters,
+            scratch,
         )  # fmt: skip
         assert visits[edge] == considered
         assert scores[edge] >= scores.max() - 1e-9
@@ -263,7 +329,7 @@ def test_machine_code_and_python_choose_alike():
     """Also where edges tie: both compute the same numbers."""
     x, n = np.zeros(3), np.zeros(3, np.int64)
     compiled = compile_kernel(
-        gumbel.choose_interior, {}, (3, x, x, n, 0.0, x, x), label="choose_interior"
+        gumbel.choose_interior, {}, (3, x, x, n, 0.0, x, x, 0.0), label="choose_interior"
     ).call
     rng = np.random.default_rng(4)
     for _ in range(500):
@@ -272,15 +338,15 @@ def test_machine_code_and_python_choose_alike():
             count, rng.integers(-1, 2, count) * 1.0, np.full(count, 1 / count),
             rng.integers(0, 3, count), 0.0, DEFAULTS,
         )  # fmt: skip
-        plain = gumbel.choose_interior(*node, np.zeros(count))
-        assert compiled(*node, np.zeros(count)) == plain
+        plain = gumbel.choose_interior(*node, np.zeros(count), 0.0)
+        assert compiled(*node, np.zeros(count), 0.0) == plain
 
 
 def test_a_fresh_node_follows_its_priors(choose):
     choose_interior, _ = choose
     nothing, visits = np.full(4, np.nan), np.zeros(4, np.int64)
     prior = np.array([0.2, 0.3, 0.3, 0.2])
-    assert choose_interior(4, nothing, prior, visits, 0.5, DEFAULTS, np.zeros(4)) == 1
+    assert choose_interior(4, nothing, prior, visits, 0.5, DEFAULTS, np.zeros(4), 0.0) == 1
 
 
 def test_equal_edges_are_taken_in_turn(choose):
@@ -288,7 +354,7 @@ def test_equal_edges_are_taken_in_turn(choose):
     visits, taken = np.zeros(3, np.int64), []
     for _ in range(7):
         edge = choose_interior(
-            3, np.zeros(3), np.full(3, 1 / 3), visits, 0.0, DEFAULTS, np.zeros(3)
+            3, np.zeros(3), np.full(3, 1 / 3), visits, 0.0, DEFAULTS, np.zeros(3), 0.0
         )
         visits[edge] += 1
         taken.append(int(edge))
@@ -299,14 +365,14 @@ def test_visits_below_the_root_follow_the_improved_policy():
     prior, q = np.array([0.1, 0.2, 0.3, 0.4]), np.array([0.4, 0.3, 0.2, 0.1])
     parameters, visits = np.array([1.0, 0.0, 1.0]), np.zeros(4, np.int64)  # so that P stays π'
     for _ in range(1000):
-        visits[gumbel.choose_interior(4, q, prior, visits, 0.0, parameters, np.zeros(4))] += 1
+        visits[gumbel.choose_interior(4, q, prior, visits, 0.0, parameters, np.zeros(4), 0.0)] += 1
     assert visits / 1000 == pytest.approx(prior, abs=2e-3)
 
 
 def test_where_no_edge_has_the_visits_considered_the_nearest_is_taken(choose):
     _, choose_root = choose
     visits, prior = np.array([9, 4, 1], np.int64), np.array([0.4, 0.3, 0.3])
-    node = (3, np.zeros(3), prior, visits, 0.0, np.zeros(3))
+    node = (3, np.zeros(3), prior, visits, 0.0, draws_of(np.zeros(3), prior))
     chosen = [int(choose_root(*node, n, DEFAULTS, np.zeros(3))) for n in (0, 3, 100)]
     assert chosen == [2, 1, 0]
 

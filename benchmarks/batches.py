@@ -1,0 +1,241 @@
+"""Trees for networks: what a search costs beside the network, against mctx. Prints JSON.
+
+    python benchmarks/batches.py [mctx] [episodes]
+
+Both sides search the same model with Gumbel's rule: a table of log-priors and values stands for the
+network, so that hardly anything but the tree is left. mctx is jitted for the CPU, on one thread.
+Ratios are of CPU time per simulation, from runs that take turns.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+os.environ["XLA_FLAGS"] = (
+    "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"  # before jax is imported
+)
+
+import numpy as np
+
+import ramify
+from ramify import evaluators, games, selection
+from ramify.forest import Forest
+
+NUM_PLACES = 4096  # states of the model, which repeat
+NUM_SIMULATIONS = 50
+TURNS = 15
+TIMED = 0.05  # seconds of a turn, at least; to ask for the CPU time takes up to 0.0005
+LONGEST = 60  # plies of an episode, more than a search looks ahead
+
+# Trees, actions, and how many times as fast as mctx the tree shall be: with an evaluator that is
+# compiled in, and with one that is asked in Python.
+CASES = (
+    (64, 9, 4.0, 3.0), (64, 82, 18.0, 18.0), (64, 441, 30.0, 30.0),
+    (1, 9, 12.0, 1.5), (1, 82, 12.0, 1.5), (1, 441, 12.0, 2.0),
+)  # fmt: skip
+
+
+def model(num_actions: int) -> tuple[np.ndarray, np.ndarray]:
+    """Log-priors of every place, and what it is worth to who is to play there."""
+    rng = np.random.default_rng(0)
+    logits = rng.normal(size=(NUM_PLACES, num_actions)).astype(np.float32)
+    return logits, rng.uniform(-1, 1, NUM_PLACES).astype(np.float32)
+
+
+# --- ramify --------------------------------------------------------------------------------------
+
+Position = np.dtype([("place", np.int32), ("ply", np.int16), ("to_play", np.int8)])
+
+
+def table_game(num_actions: int) -> ramify.Game:
+    """A game of two players on the places of the model, which nobody wins."""
+
+    def legal(state: Any, actions: np.ndarray) -> int:
+        for action in range(num_actions):
+            actions[action] = action
+        return num_actions
+
+    def step(state: Any, action: int, reward: np.ndarray) -> None:
+        state.place = (state.place * 31 + action * 7 + 1) % NUM_PLACES
+        state.ply += 1
+        state.to_play = ramify.OVER if state.ply == LONGEST else 1 - state.to_play
+
+    def observe(state: Any, player: int, planes: np.ndarray) -> None:
+        planes[0] = state.place
+
+    return ramify.Game(
+        Position, legal, step, num_players=2, num_actions=num_actions, zero_sum=True,
+        payoff_range=(-1, 1), observe=observe, observation_shape=(1,), data=model(num_actions),
+        name=f"table of {num_actions} actions",
+    )  # fmt: skip
+
+
+def read_table(state: Any, values: np.ndarray, logits: np.ndarray, data: Any) -> None:
+    value = float(data[1][state.place])
+    values[state.to_play], values[1 - state.to_play] = value, -value
+    row = data[0][state.place]
+    for action in range(logits.shape[0]):
+        logits[action] = row[action]
+
+
+def table_network(num_actions: int) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
+    """The table as a function of observations."""
+    logits, own = model(num_actions)
+    values = np.stack([own, -own], axis=1)
+
+    def ask(observations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        places = observations[:, 0].astype(np.intp)
+        return logits.take(places, axis=0), values.take(places, axis=0)
+
+    return ask
+
+
+def ramify_search(game: ramify.Game, num_trees: int, evaluator: Any) -> Callable[[int], Any]:
+    forest = Forest(game, num_trees, evaluator=evaluator, root_selection=selection.gumbel())
+    roots = np.zeros(num_trees, Position)
+    roots["place"] = np.arange(num_trees)
+
+    def search(seed: int) -> None:
+        forest.plant(range(num_trees), roots, num_simulations=NUM_SIMULATIONS, seed=seed)
+        forest.run()
+
+    return search
+
+
+# --- mctx ----------------------------------------------------------------------------------------
+
+
+def mctx_search(num_actions: int, num_trees: int) -> Callable[[int], Any]:
+    import jax
+    import mctx
+
+    logits, values = (jax.numpy.asarray(table) for table in model(num_actions))
+    places = jax.numpy.arange(num_trees)
+
+    def step(parameters: Any, key: Any, action: Any, place: Any) -> Any:
+        place = (place * 31 + action * 7 + 1) % NUM_PLACES
+        zeros = jax.numpy.zeros(num_trees)
+        answer = mctx.RecurrentFnOutput(
+            reward=zeros, discount=zeros - 1.0, prior_logits=logits[place], value=values[place]
+        )
+        return answer, place
+
+    @jax.jit
+    def run(key: Any) -> Any:
+        root = mctx.RootFnOutput(
+            prior_logits=logits[places], value=values[places], embedding=places
+        )
+        return mctx.gumbel_muzero_policy(None, key, root, step, NUM_SIMULATIONS).action_weights
+
+    return lambda seed: run(jax.random.PRNGKey(seed)).block_until_ready()
+
+
+# --- figures -------------------------------------------------------------------------------------
+
+
+def micros(search: Callable[[int], Any], num_trees: int, seed: int) -> float:
+    """Microseconds of CPU time per simulation, of as many searches as fill `TIMED` seconds.
+
+    One before that is not timed: it lets the threads of whoever was before come to rest, and fills
+    the caches.
+    """
+    began = time.perf_counter()
+    search(seed)
+    repeats = math.ceil(TIMED / (time.perf_counter() - began))
+    began = time.process_time()
+    for i in range(repeats):
+        search(seed + 1 + i)
+    return 1e6 * (time.process_time() - began) / (repeats * num_trees * NUM_SIMULATIONS)
+
+
+def against_mctx() -> dict[str, Any]:
+    """The tree of every case beside mctx: in machine code, and with a table asked in Python."""
+    found: dict[str, Any] = {}
+    for num_trees, num_actions, *wanted in CASES:
+        game = table_game(num_actions)
+        network = evaluators.network(table_network(num_actions), cache=0)
+        searches = {
+            "mctx": mctx_search(num_actions, num_trees),
+            "compiled": ramify_search(game, num_trees, evaluators.compiled(read_table)),
+            "python": ramify_search(game, num_trees, network),
+        }
+        times: dict[str, list[float]] = {name: [] for name in searches}
+        for turn in range(-1, TURNS):
+            for name, search in searches.items():
+                taken = micros(search, num_trees, 1000 * turn + 1000)
+                if turn >= 0:  # before that everything is compiled
+                    times[name].append(taken)
+        row = found[f"{num_trees} roots, {num_actions} actions"] = {
+            f"{name}, us": round(statistics.median(taken), 2) for name, taken in times.items()
+        }
+        for name, goal in zip(("compiled", "python"), wanted, strict=True):
+            ratios = [a / b for a, b in zip(times["mctx"], times[name], strict=True)]
+            row[f"mctx by {name}"] = round(statistics.median(ratios), 2)
+            row[f"mctx by {name}, least"] = round(min(ratios), 2)
+            row[f"mctx by {name}, wanted"] = goal
+    return found
+
+
+def connect_four_network() -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
+    """Answers that were drawn once, whatever is asked."""
+    rng = np.random.default_rng(0)
+    logits = rng.normal(size=(4096, 7)).astype(np.float32)
+    values = rng.uniform(-1, 1, size=(4096, 2)).astype(np.float32)
+    return lambda observations: (logits[: len(observations)], values[: len(observations)])
+
+
+def play(forest: Forest, num_simulations: int, num_moves: int, seed: int) -> None:
+    """Let every tree play, each move the most visited, new episodes where some end."""
+    game = forest.game
+    states = [game.start() for _ in range(forest.num_trees)]
+    forest.plant(range(forest.num_trees), states, num_simulations=num_simulations, seed=seed)
+    moves = 0
+    while moves < num_moves:
+        for tree in forest.step():
+            root = forest.root(tree)
+            state, _ = game.step(states[tree], int(root.actions[root.visits.argmax()]))
+            states[tree] = game.start() if game.is_over(state) else state
+            moves += 1
+            forest.plant(
+                [tree], [states[tree]], num_simulations=num_simulations, seed=seed + moves
+            )  # fmt: skip
+
+
+def episodes() -> dict[str, Any]:
+    """Self-play of connect four: microseconds per simulation of all that is not the network."""
+    game, num_simulations, num_moves = games.connect_four(), 100, 200
+    rules: dict[str, dict[str, Any]] = {
+        "gumbel": {"root_selection": selection.gumbel()},
+        "puct, noise": {"root_noise": selection.dirichlet()},
+    }
+    found: dict[str, Any] = {"wanted, at most": 10.0}
+    for label, options in rules.items():
+        for num_trees, leaves in ((8, 1), (64, 1), (1, 8), (8, 8)):
+            network = evaluators.network(connect_four_network(), leaves=leaves, cache=0)
+            forest = Forest(game, num_trees, evaluator=network, **options)
+            times = []
+            for turn in range(6):
+                began = time.process_time()
+                play(forest, num_simulations, num_moves, seed=1000 * turn)
+                times.append(1e6 * (time.process_time() - began) / num_moves / num_simulations)
+            found[f"{label}, {num_trees} x {leaves} leaves, us"] = round(min(times), 2)
+    return found
+
+
+SECTIONS = {"mctx": against_mctx, "episodes": episodes}
+
+
+def main() -> None:
+    names = sys.argv[1:] or list(SECTIONS)
+    print(json.dumps({name: SECTIONS[name]() for name in names}, indent=2))
+
+
+if __name__ == "__main__":
+    main()
