@@ -107,9 +107,10 @@ def connect_four(given: argparse.Namespace) -> dict[str, Any]:
     """An hour of training against exact values and against playout search."""
     game = games.connect_four()
     run, took = trained(
-        game, given.folder / "connect_four", num_simulations=64, value_mix=0.5,
-        episodes_per_iteration=256, max_hours=given.hours or 0.9,
-        seed=given.seed, **HERE,
+        game, given.folder / "connect_four", num_simulations=64, value_mix=0.5, solver=True,
+        opening_plies=6, playout_iterations=30, playout_simulations=2000, inference="int8",
+        episodes_per_iteration=256, draws=3, precision="bfloat16", checkpoint_interval=30,
+        keep_every=30, max_hours=given.hours or 0.95, seed=given.seed, **HERE,
     )  # fmt: skip
     positions = exact.exact_positions(game, num_positions=1000, seed=given.seed)
     assert positions is not None

@@ -1,7 +1,7 @@
 """Connect four against a perfect player, othello against Rhino. Prints JSON.
 
     python benchmarks/perfect.py [connect_four] [othello] [--seconds 1] [--threads 2]
-                                 [--playouts uniform | --network RUN] [--seed 2026]
+                                 [--playouts uniform] [--network RUN] [--seed 2026]
 
 Connect four: openings of 2 to 6 random plies that bitbully (of the dev extra) scores as won for the
 side to move. ramify takes that side and has to win against bitbully, which holds out as long as it
@@ -17,16 +17,16 @@ import functools
 import json
 import random
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 import ramify
-from ramify import arena
-from ramify.learn.agents import network_agent
+from ramify import arena, learn, specs
 
 SETTING = "selection=ucb1(0.7), solver=True, reuse=True"
-BY_NETWORK = "leaves=8, solver=True, reuse=True"
+BY_NETWORK = {"leaves": 8, "solver": True, "reuse": True}
 NUM_OPENINGS = 20
 
 
@@ -68,11 +68,9 @@ def convert(given: argparse.Namespace) -> dict[str, Any]:
     """How many won openings ramify wins."""
     game = f'connect_four(playouts="{given.playouts}")'
     agent = f"search({budget(given)}, {SETTING})"
-    source: Any = agent
+    source: Any = agent if given.network is None else by_network(given, game)
     if given.network is not None:
-        game = "connect_four"
-        agent = f"network(run={given.network!r}, {budget(given)}, {BY_NETWORK})"
-        source = functools.partial(network_agent, agent)
+        agent = f"network({given.network!r}, {budget(given)}, {BY_NETWORK})"
     games = []
     for i, (opening, score) in enumerate(won_openings(given.seed)):
         seats: list[Any] = [source, Perfect]
@@ -93,6 +91,15 @@ def convert(given: argparse.Namespace) -> dict[str, Any]:
         "of": len(games),
         "each": games,
     }
+
+
+def by_network(given: argparse.Namespace, game: str) -> Callable[[], arena.SearchAgent]:
+    """An agent whose leaves are valued by a network, and endings by the rules of the game."""
+    network = learn.load(given.network).network()
+    evaluator = learn.evaluator(network, specs.read_game(game), backend="onnx")
+    return functools.partial(
+        arena.SearchAgent, seconds=given.seconds, evaluator=evaluator, **BY_NETWORK
+    )
 
 
 def othello(given: argparse.Namespace) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -18,6 +18,7 @@ from ramify.evaluators import DONE, GROW, WAITING
 from ramify.exchange import ENDED, IDLE, PLANTED, VALUED, Trees, begin_budget
 from ramify.game import Game, State
 from ramify.tree import FIRST_BLOCK, NONE, Tree, edge_dtype, empty_table, num_values
+from ramify.trouble import trouble
 
 MOST_BUDGETS = 64  # whose schedules are kept
 
@@ -264,6 +265,32 @@ class Forest:
         self._trees.noises[tree, : len(priors)] = priors
         begin_budget(self._trees.heads.view(np.recarray)[tree, 0], desk)
 
+    def search(
+        self, states: Sequence[State], *, num_simulations: int, seeds: Sequence[int],
+        noise: bool = True,
+    ) -> Iterator[tuple[int, int]]:  # fmt: skip
+        """Search states, as many at the same time as there are trees.
+
+        As each ends, its number and its tree, which is the state's until the next is asked for.
+        """
+        left = deque(range(len(states)))
+        growing: dict[int, int] = {}  # the numbers of the states that trees are at
+
+        def begin(tree: int) -> None:
+            if left:
+                growing[tree] = number = left.popleft()
+                self.plant(
+                    [tree], [states[number]], num_simulations=num_simulations,
+                    seed=seeds[number], noise=noise,
+                )  # fmt: skip
+
+        for tree in range(self.num_trees):
+            begin(tree)
+        while growing:
+            for tree in map(int, self.step()):
+                yield growing.pop(tree), tree
+                begin(tree)
+
     def run(self) -> None:
         """Let all trees use up their budgets."""
         while self._num_growing:
@@ -277,8 +304,6 @@ class Forest:
                 break
             self._grow()
         if status not in (DONE, WAITING):
-            from ramify.mcts import trouble
-
             number, slot = (int(self._desk.control[name][0]) for name in ("tree", "slot"))
             self._work.path = self._desk.paths[slot]
             raise BrokenGame(trouble(self.composition, self._work, self._view(number), status))

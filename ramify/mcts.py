@@ -6,7 +6,7 @@ import contextlib
 import math
 import time
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import cache
@@ -32,26 +32,16 @@ from ramify.compose import (
 from ramify.continuous import Proposal
 from ramify.errors import BrokenGame, RamifyError
 from ramify.evaluators import (
-    BAD_ACTION,
-    BAD_CHANCE,
-    BAD_CHOICE,
-    BAD_COUNT,
-    BAD_REWARD,
-    BAD_SCORE,
-    BAD_TO_PLAY,
-    BAD_VALUE,
     DONE,
-    ENDLESS_PLAYOUT,
     GROW,
-    NOT_ZERO_SUM,
-    PAYS_EARLY,
     SETTLED,
     WAITING,
     Evaluator,
     num_bytes,
 )  # fmt: skip
 from ramify.exchange import Desk
-from ramify.game import CHANCE, ENDLESS, Game, State, StateViews, make_rng
+from ramify.forest import Forest
+from ramify.game import CHANCE, Game, State, StateViews, make_rng
 from ramify.gumbel import consider, halving_schedule
 from ramify.history import Samples
 from ramify.refine import Refinement
@@ -59,6 +49,7 @@ from ramify.result import SearchResult
 from ramify.selection import Noise, Rule, Widening
 from ramify.stopping import AnyStops
 from ramify.tree import FIRST_BLOCK, NONE, TABLE, Tree, empty_table
+from ramify.trouble import told, trouble
 
 
 @dataclass(frozen=True)
@@ -217,11 +208,72 @@ def search_many(
 ) -> list[SearchResult]:
     """One result per state, each as `search` gives it with a seed of its own.
 
+    Where leaves are valued in Python and `num_simulations` is the only limit, all trees grow
+    together, and whoever values leaves gets those of all in one batch. Ctrl-C then ends it without
+    a result.
+
     Args:
         seed: the i-th state is searched with seed + i.
         options: as in `search`.
     """
-    return [search(game, state, seed=seed + i, **options) for i, state in enumerate(states)]
+    given = list(states)
+    together = _together(game, given, options)
+    found: dict[int, SearchResult] = {}
+    if together:
+        found = dict(_search_together(game, given, together, seed, **options))
+    return [
+        found.get(i) or search(game, state, seed=seed + i, **options)
+        for i, state in enumerate(given)
+    ]
+
+
+ALONE = ("seconds", "threads", "parallel", "stop", "progress", "tree", "max_memory")
+MOST_TOGETHER = 256  # trees that grow together
+
+
+def _together(game: Game, states: list[State], options: dict[str, Any]) -> list[int]:
+    """The numbers of the states that are searched in a forest, not one after the other."""
+    evaluator = options.get("evaluator")
+    if not isinstance(evaluator, Evaluator) or evaluator.outside is None or game.is_continuous:
+        return []
+    if any(name in options for name in ALONE) or "num_simulations" not in options:
+        return []
+    return [i for i, state in enumerate(states) if game.to_play(state) >= 0]
+
+
+def _search_together(
+    game: Game, states: list[State], numbers: list[int], seed: int, *, num_simulations: int,
+    choice: str | Choice | None = None, **composing: Any,
+) -> Iterator[tuple[int, SearchResult]]:  # fmt: skip
+    """The results of these states, each with its number, as they are found."""
+    _check_budget(num_simulations, None)
+    _check_whole("seed", seed)
+    began = time.perf_counter()
+    forest = Forest(game, min(len(numbers), MOST_TOGETHER), **composing)
+    composition = forest.composition
+    picked = choices.as_choice(choice, after_gumbel=forest.options.is_gumbel)
+    told_options = _told_options(forest.options, _Plan(composition, 1, ""), None, None, picked)
+    for number in numbers:
+        _check_root(game, game.copy(states[number]), forest.options, num_simulations)
+    loaded = time.perf_counter()
+    searched = forest.search(
+        [states[number] for number in numbers], num_simulations=num_simulations,
+        seeds=[seed + number for number in numbers],
+    )  # fmt: skip
+    for i, grown in searched:
+        tree, seconds = forest.tree(grown), time.perf_counter() - loaded
+        samples = Samples()
+        samples.note(tree, tree.simulations, seconds)
+        is_proven = not np.isnan(tree.proven_values(range(1))).any()
+        yield (
+            numbers[i],
+            SearchResult(
+                game, (tree,), "solved" if is_proven else "simulations", tree.simulations, seconds,
+                seed + numbers[i], told_options | {"tree": None}, picked,
+                compile_seconds=loaded - began, cached=composition.kernel.cached, began=loaded,
+                samples=(samples,),
+            ),
+        )  # fmt: skip
 
 
 class Searcher:
@@ -673,7 +725,7 @@ class _Driver:
                 tree.head["remaining"] = 0
                 work.lock[0] = 0
             what = f"a rule or evaluator raised {type(error).__name__}: {error}"
-            raise BrokenGame(_told(self.composition.game, work, tree, what)) from error
+            raise BrokenGame(told(self.composition.game, work, tree, what)) from error
 
     # Memory.
 
@@ -839,7 +891,7 @@ def _profile(drivers: list[_Driver], seconds: float) -> dict[str, float] | None:
     return {name: seconds * spent / sum(times) for name, spent in zip(names, times, strict=True)}
 
 
-# --- checks and messages -------------------------------------------------------------------------
+# --- checks -------------------------------------------------------------------------
 
 
 def _check_budget(num_simulations: int | None, seconds: float | None) -> None:
@@ -928,59 +980,3 @@ def _bytes(amount: int | str | None) -> int | None:
     if wanted < 1:
         raise ValueError(f"max_memory must be a positive number of bytes; got {amount}")
     return wanted
-
-
-def trouble(composition: Composition, work: Workspace, tree: Tree, status: int) -> str:
-    """What is wrong with a game, in words, and where it showed."""
-    game, evaluator = composition.game, composition.options.evaluator
-    depth = int(work.work["depth"][0])
-    reward = work.path["reward"][depth - 1] if depth else None
-    to_play = int(work.states["to_play"][1])
-    what = {
-        BAD_COUNT: f"legal returned a count outside 1 to {game.num_actions} in a state that is not "
-        "over, or wrote more than that many actions. If the episode has ended, step must set "
-        "to_play = ramify.OVER",
-        BAD_ACTION: "bounds, random_action or the proposal gave what is no action: "
-        + str(game.action_space)
-        if game.is_continuous
-        else f"legal or random_action gave an action outside [0, {game.num_actions}), or "
-        "legal gave none in a state that is not over",
-        BAD_TO_PLAY: f"step set to_play to {to_play}; expected a player 0 to "
-        f"{game.num_players - 1}, ramify.OVER, or ramify.CHANCE in a game that has chance=",
-        BAD_CHANCE: f"chance must give 1 to {game.max_outcomes} outcomes whose probabilities "
-        "add up to 1",
-        BAD_REWARD: f"step paid {reward}; rewards must be finite",
-        BAD_VALUE: f"{evaluator.name} gave a value or prior that is not a finite number",
-        NOT_ZERO_SUM: "the game is declared zero_sum=True, but a reward or value does not add up "
-        "to zero over the two players; mend it, or leave zero_sum away",
-        BAD_CHOICE: "the rule chose an edge that is not there; `choose` gives an index from 0 to "
-        "count - 1",
-        BAD_SCORE: "the rule gave no edge a score that is a number; `score` must not be nan or "
-        "minus infinity everywhere",
-        PAYS_EARLY: f"step paid {reward} before the end of the episode; solver=True needs a game "
-        "that pays only at its end: search without it",
-        ENDLESS_PLAYOUT: f"a playout was still going after {ENDLESS} plies; give the game "
-        "max_plies=, or cut playouts with evaluators.playout(max_plies=...)",
-    }[status]
-    return _told(game, work, tree, what)
-
-
-def _told(game: Game, work: Workspace, tree: Tree, what: str) -> str:
-    """What is wrong, and the way from the root to where it showed."""
-    depth = int(work.work["depth"][0])
-    taken = [game._noted(tree.action(edge)) for edge in work.path["edge"][:depth]]
-    if game.is_continuous:
-        taken = [action.tolist() for action in taken]
-    return (
-        f"{game.name}: {what}.\n  It happened after the actions {taken} from the root, "
-        f"in or below the state\n{_indented(game, work.states[1])}\n"
-        "  Run with debug=True for bounds checks."
-    )
-
-
-def _indented(game: Game, state: np.void) -> str:
-    try:
-        text = game.show(state)
-    except Exception:  # a broken state may not be showable
-        text = str(state)
-    return "\n".join(f"    {line}" for line in text.splitlines())

@@ -201,6 +201,31 @@ def test_a_tree_of_a_forest_is_that_of_a_search(game, asked, compiled, options):
         assert mine.root_noise.tolist() == alone.root_noise.tolist()
 
 
+@pytest.mark.parametrize("options", [{}, {"root_selection": selection.gumbel()}, {"solver": True}])
+def test_many_states_are_searched_together_and_found_as_one_by_one(options):
+    sizes = []
+
+    def note(states):
+        sizes.append(len(states))
+        return judge_batch(states)
+
+    over = GAME.play([0, 3, 1, 4, 2])
+    states = [GAME.start(), GAME.play([4]), over, GAME.play([0, 1, 3, 4, 8])]
+    options = options | {"num_simulations": 60}
+    many = ramify.search_many(
+        GAME, states, seed=5, evaluator=evaluators.python(note, priors=True, cache=0), **options
+    )
+    assert max(sizes) == 3
+    for i, (state, result) in enumerate(zip(states, many, strict=True)):
+        alone = ramify.search(GAME, state, seed=5 + i, evaluator=outside(cache=0), **options)
+        assert np.array_equal(result.edges, alone.edges)
+        assert np.array_equal(result.value, alone.value)
+        told = ("status", "simulations", "seed", "action", "state")
+        assert [getattr(result, name) for name in told] == [getattr(alone, name) for name in told]
+        assert result.options.keys() == alone.options.keys()
+        assert len(result.history) == min(1, len(alone.history))
+
+
 def rows_below(node):
     """Visits, values and priors of all edges, by their actions."""
     rows = {}

@@ -34,8 +34,8 @@ LAYERS = {
     "simulation": KERNELS | {"refine"},
     "exchange": KERNELS | {"_machine", "simulation"},
     "compose": KERNELS | VECTORS | {"_machine", "exchange", "simulation"},
-    # What is wrong with a game is told by mcts, inside a function alone.
-    "forest": KERNELS | {"compose", "exchange", "mcts"},
+    "trouble": {"compose", "evaluators", "game", "tree"},
+    "forest": KERNELS | {"compose", "exchange", "trouble"},
     "choice": {"game", "result"},  # the result for annotations alone
     "variation": LOWEST | {"tree", "choice", "evaluators", "backward", "solver"},
     "history": {"tree"},
@@ -47,7 +47,8 @@ LAYERS = {
     "regret": {"errors", "game", "backward", "solver", "variation"},
     "mcts": KERNELS
     | VECTORS
-    | {"_machine", "choice", "compose", "exchange", "history", "result", "stopping", "treefile"},
+    | {"_machine", "choice", "compose", "exchange", "forest", "history", "result", "stopping"}
+    | {"treefile", "trouble"},
     "comparison": {"errors", "choice", "result", "tree", "treefile", "variation"},
     # The principle for annotations alone.
     "studypage": {"chart", "columns", "document", "game", "principle"},

@@ -48,7 +48,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         "simulations of a search; None: 50 to 400 by the number of actions")] = None
     num_trees: Annotated[Count, about("episodes that a worker plays at the same time")] = 64
     solver: Annotated[bool, about(
-        "whether searches prove results, which are then taught and kept; for games that "
+        "whether self-play proves results, which are then taught and kept; for games that "
         "pay at the end")] = False
     leaves: Annotated[Count, about("leaves of one tree that the network values together")] = 1
     root_selection: Annotated[Literal["puct", "gumbel"], about(
@@ -146,8 +146,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     workers: Annotated[Count, about(
         "processes that play; with 1 the run is the same every time")] = 1
     backend: Annotated[Literal["process", "ray"], about("what runs the workers")] = "process"
-    inference: Annotated[Literal["torch", "onnx"], about(
-        "what computes the network in a search")] = "onnx"
+    inference: Annotated[Literal["torch", "onnx", "int8"], about(
+        "what computes the network in a search; int8: ONNX with 8 bits in self-play, less exact "
+        "and, where a processor has instructions for it, faster")] = "onnx"
     tensorboard: Annotated[bool, about("whether metrics are also written for TensorBoard")] = False
     max_hours: Annotated[Above0 | None, about("the run ends after so many hours")] = None
     max_iterations: Annotated[Count | None, about(

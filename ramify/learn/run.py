@@ -70,7 +70,7 @@ class Learned:
     def evaluator(self, **options: Any) -> Evaluator:
         """The network as what values leaves; options as in `ramify.learn.evaluator`."""
         given = {
-            "backend": self.options.inference,
+            "backend": "torch" if self.options.inference == "torch" else "onnx",
             "symmetries": self.options.evaluation_symmetries,
         } | options
         make = load_module("ramify.learn.inference").evaluator

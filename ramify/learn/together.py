@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -24,7 +24,7 @@ MOST_ROWS = 1024  # observations that a network is shown at once
 
 
 class Searches:
-    """Searches by one network as its strength is measured: all simulations, and no noise."""
+    """Searches by one network as its strength is measured: all simulations, no noise, no solver."""
 
     def __init__(
         self, game: Game, evaluator: Evaluator, options: Options,
@@ -39,35 +39,16 @@ class Searches:
         self.num_simulations = num_simulations or options.num_simulations or 1
         self.is_gumbel = options.root_selection == "gumbel"
         settings = search_options(options, iteration=0)
-        self.forest = Forest(
-            game, options.num_trees, evaluator=evaluator, solver=options.solver, **settings
-        )
+        self.forest = Forest(game, options.num_trees, evaluator=evaluator, **settings)
 
     def roots(self, states: Sequence[State], seeds: Sequence[int]) -> list[Root]:
         """What the searches of states found, each with a seed of its own."""
         found: dict[int, Root] = {}
-        for number, root in self._search(states, seeds):
-            found[number] = root
+        for number, tree in self.forest.search(
+            states, num_simulations=self.num_simulations, seeds=seeds, noise=False
+        ):
+            found[number] = self.forest.root(tree)
         return [found[number] for number in range(len(states))]
-
-    def _search(self, states: Sequence[State], seeds: Sequence[int]) -> Iterator[tuple[int, Root]]:
-        left = deque(range(len(states)))
-        growing: dict[int, int] = {}  # the numbers of the states that trees are at
-
-        def begin(tree: int) -> None:
-            if left:
-                growing[tree] = number = left.popleft()
-                self.forest.plant(
-                    [tree], [states[number]], num_simulations=self.num_simulations,
-                    seed=seeds[number], noise=False,
-                )  # fmt: skip
-
-        for tree in range(self.forest.num_trees):
-            begin(tree)
-        while growing:
-            for tree in map(int, self.forest.step()):
-                yield growing.pop(tree), self.forest.root(tree)
-                begin(tree)
 
     def action(self, root: Root) -> int:
         """The action that a search ends with."""

@@ -135,7 +135,7 @@ class _Training:
         """Play the episodes of this iteration that are not in the replay yet."""
         options, replay = self.options, self.run.replay
         numbers = self._numbers()
-        setup = Setup(self.run.game, options, self._sent(self._playing()), self.iteration)
+        setup = Setup(self.run.game, options, self._player(), self.iteration)
         chunks = [
             chunk
             for chunk in self._chunks(numbers)
@@ -193,11 +193,24 @@ class _Training:
         """The network that plays."""
         return self.network if self.averaged is None else self.averaged
 
+    def _player(self) -> Any:
+        """The network as those get it who play."""
+        options = self.options
+        if self.iteration <= options.playout_iterations:
+            return None  # it does not play yet
+        if options.inference != "int8" or self.end < options.batch_size:
+            return self._sent(self._playing())
+        assert options.replay_window is not None
+        window = self.run.replay.window(options.replay_window, end=self.end)
+        # Not the generator of learning: what that draws does not depend on who computes.
+        seen = window.draw(np.random.default_rng(self.iteration), options.batch_size)
+        return inference.int8_bytes(self._playing(), self.run.game, seen.observations)
+
     def _sent(self, network: torch.nn.Module) -> Any:
-        """A network as those get it who play."""
-        if self.options.inference == "onnx":
-            return inference.onnx_bytes(network, self.run.game)
-        return network
+        """A network as those get it who measure it."""
+        if self.options.inference == "torch":
+            return network
+        return inference.onnx_bytes(network, self.run.game)
 
     # Learning.
 

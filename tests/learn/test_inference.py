@@ -31,6 +31,17 @@ def random_planes(game, count, seed=1):
     return np.random.default_rng(seed).integers(0, 2, shape).astype(np.float32)
 
 
+@pytest.mark.parametrize("game", [games.tic_tac_toe(), games.connect_four()], ids=lambda g: g.name)
+def test_with_8_bits_a_network_says_nearly_the_same(game):
+    module, shown = small(game), random_planes(game, 64, seed=2)
+    content = inference.int8_bytes(module, game, random_planes(game, 128))
+    exact = inference.predictor(module, game, backend="onnx")(shown)
+    small_one = inference.onnx_evaluator(content, game).outside.value(shown)
+    for here, there in zip(exact, small_one, strict=True):
+        spread = here.max() - here.min()
+        assert 0 < np.abs(here - there).max() < 0.15 * spread
+
+
 @pytest.mark.parametrize("count", [1, 2, 7])
 @pytest.mark.parametrize(
     "game",

@@ -296,10 +296,22 @@ def test_the_kind_of_network_is_an_option(game, tmp_path, kind):
         train(game, tmp_path / "other", 1, network="forest")
 
 
-@pytest.mark.parametrize("inference", ["torch", "onnx"])
-def test_either_way_of_inference_trains(game, tmp_path, inference):
-    run = train(game, tmp_path / "run", 1, inference=inference, workers=2)
-    assert run.replay.num_episodes == 8
+@pytest.mark.parametrize("inference", ["torch", "onnx", "int8"])
+def test_every_way_of_inference_trains(game, tmp_path, inference):
+    run = train(game, tmp_path / "run", 2, inference=inference, workers=2)
+    assert run.replay.num_episodes == 16
+
+
+def test_quick_ways_to_learn_go_on_exactly_as_well(game, tmp_path):
+    quick = {
+        "playout_iterations": 1, "opening_plies": 2, "solver": True, "inference": "int8",
+        "precision": "bfloat16",
+    }  # fmt: skip
+    whole = train(game, tmp_path / "whole", 3, **quick)
+    train(game, tmp_path / "parts", 2, **quick)
+    assert hash_of(train(game, tmp_path / "parts", 3, **quick)) == hash_of(whole)
+    exact = train(game, tmp_path / "exact", 3, **quick | {"precision": "float32"})
+    assert hash_of(exact)[1] != hash_of(whole)[1]
 
 
 # --- what is told --------------------------------------------------------------------------------
