@@ -510,6 +510,7 @@ class _Driver:
         self.pruned_at = -1
         self.piece, self.rate = 1, 0.0
         self.samples = Samples()
+        self.asked_seconds = 0.0  # spent by whoever values leaves in Python
         self.seed, self.stream = seed, stream
         options = plan.composition.options
         num_workers = plan.threads if options.shares_tree and not interpreted() else 1
@@ -694,7 +695,9 @@ class _Driver:
                 return DONE if status == WAITING else status
             if not desk.is_answered:
                 try:
+                    began = time.perf_counter()
                     desk.answer()
+                    self.asked_seconds += time.perf_counter() - began
                 except Exception as error:
                     name = self.composition.options.evaluator.name
                     raise RamifyError(
@@ -883,6 +886,9 @@ def _is_decisive(future: Future[str]) -> bool:
 
 def _profile(drivers: list[_Driver], seconds: float) -> dict[str, float] | None:
     """Seconds in each part of the simulations, by the share of those that were timed."""
+    if drivers[0].desk is not None:  # what is outside takes most of it, and is timed as a whole
+        asked = sum(driver.asked_seconds for driver in drivers)
+        return {"evaluation": asked, "tree": max(0.0, seconds - asked)}
     works = [work for driver in drivers for work in driver.works]
     times = [sum(part) for part in zip(*(w.work["times"][0].tolist() for w in works), strict=True)]
     if not _machine.has_clock() or sum(times) == 0:
@@ -891,7 +897,7 @@ def _profile(drivers: list[_Driver], seconds: float) -> dict[str, float] | None:
     return {name: seconds * spent / sum(times) for name, spent in zip(names, times, strict=True)}
 
 
-# --- checks -------------------------------------------------------------------------
+# --- checks --------------------------------------------------------------------------------------
 
 
 def _check_budget(num_simulations: int | None, seconds: float | None) -> None:
