@@ -70,7 +70,7 @@ def convert(given: argparse.Namespace) -> dict[str, Any]:
     agent = f"search({budget(given)}, {SETTING})"
     source: Any = agent if given.network is None else by_network(given, game)
     if given.network is not None:
-        agent = f"network({given.network!r}, {budget(given)}, {BY_NETWORK})"
+        agent = f"network({given.network!r}, {budget(given)}), 8 bits, {BY_NETWORK}"
     games = []
     for i, (opening, score) in enumerate(won_openings(given.seed)):
         seats: list[Any] = [source, Perfect]
@@ -96,7 +96,9 @@ def convert(given: argparse.Namespace) -> dict[str, Any]:
 def by_network(given: argparse.Namespace, game: str) -> Callable[[], arena.SearchAgent]:
     """An agent whose leaves are valued by a network, and endings by the rules of the game."""
     network = learn.load(given.network).network()
-    evaluator = learn.evaluator(network, specs.read_game(game), backend="onnx")
+    evaluator = learn.evaluator(
+        network, specs.read_game(game), backend="int8", threads=given.threads
+    )
     return functools.partial(
         arena.SearchAgent, seconds=given.seconds, evaluator=evaluator, **BY_NETWORK
     )

@@ -1,13 +1,14 @@
 """Networks as evaluators of a search, by torch or by ONNX Runtime.
 
-Both compute with one thread: searches run side by side in processes, and two threads of one beside
-a busy other are many times slower than one.
+Both compute with one thread unless told otherwise: searches run side by side in processes, and two
+threads of one beside a busy other are many times slower than one.
 """
 
 from __future__ import annotations
 
 import contextlib
 import io
+import itertools
 import logging
 import os
 import tempfile
@@ -23,6 +24,7 @@ from ramify import evaluators
 from ramify.errors import BrokenGame, RamifyError
 from ramify.game import Game
 from ramify.learn.extras import load_module
+from ramify.learn.replay import observed
 from ramify.learn.targets import symmetries_of
 from ramify.treefile import replacing
 
@@ -35,7 +37,7 @@ Predictor = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 def evaluator(
     model: nn.Module, game: Game | None = None, *, backend: str = "torch",
-    symmetries: bool = False, leaves: int = 1, cache: str | int = "64MB",
+    symmetries: bool = False, threads: int = 1, leaves: int = 1, cache: str | int = "64MB",
 ) -> evaluators.Evaluator:  # fmt: skip
     """A network as what values the leaves of a search; arguments as in `predictor`.
 
@@ -43,39 +45,53 @@ def evaluator(
         leaves: how many leaves of one tree are valued together.
         cache: how much memory may hold what the network said of states.
     """
-    function = predictor(model, game, backend=backend, symmetries=symmetries)
+    function = predictor(model, game, backend=backend, symmetries=symmetries, threads=threads)
     return evaluators.network(function, name=type(model).__name__, leaves=leaves, cache=cache)
 
 
 def predictor(
-    model: nn.Module, game: Game | None = None, *, backend: str = "torch", symmetries: bool = False
-) -> Predictor:
+    model: nn.Module, game: Game | None = None, *, backend: str = "torch",
+    symmetries: bool = False, threads: int = 1,
+) -> Predictor:  # fmt: skip
     """What a network says of observations, as a function of NumPy arrays.
 
     Args:
-        game: what the network is checked against. Needed for `symmetries`, and for ONNX with a
-            module of one's own.
-        backend: "torch" asks the module itself, so that training it changes the answers, and sets
-            torch to one thread; "onnx" keeps the weights as they are now, and is faster.
+        game: what the network is checked against. Needed for `symmetries`, for 8 bits, and for ONNX
+            with a module of one's own.
+        backend: "torch" asks the module itself, so that training it changes the answers; "onnx"
+            keeps the weights as they are now, and is faster; "int8" is that with 8 bits, less exact
+            and still faster on processors that have instructions for it.
         symmetries: whether the answer is the mean over all symmetries of the game.
+        threads: that compute a batch; beside other busy processes one is best.
     """
-    if backend not in ("torch", "onnx"):
-        raise ValueError(f'backend is "torch" or "onnx"; got {backend!r}')
+    if backend not in ("torch", "onnx", "int8"):
+        raise ValueError(f'backend is "torch", "onnx" or "int8"; got {backend!r}')
+    if threads < 1:
+        raise ValueError(f"threads must be at least 1; got {threads}")
     network = load_module("ramify.learn.network")
     if game is None:
         network.check_module(model)
     else:
         network.check_network(model, game)
-    predict = _by_torch(model) if backend == "torch" else _by_onnx(onnx_bytes(model, game))
+    if backend == "torch":
+        predict = _by_torch(model, threads)
+    elif backend == "onnx":
+        predict = _by_onnx(onnx_bytes(model, game), threads=threads)
+    elif game is None:
+        raise ValueError(
+            'backend="int8" needs the game, for what observations are like: give game='
+        )
+    else:
+        predict = _by_onnx(int8_bytes(model, game, random_observations(game)), threads=threads)
     return _over_symmetries(predict, game) if symmetries else predict
 
 
-def _by_torch(model: nn.Module) -> Predictor:
+def _by_torch(model: nn.Module, threads: int = 1) -> Predictor:
     torch, evaluating = load_module("torch"), load_module("ramify.learn.network").evaluating
 
     def predict(observations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        if torch.get_num_threads() != 1:  # each thread that calls has a number of its own
-            torch.set_num_threads(1)
+        if torch.get_num_threads() != threads:  # each thread that calls has a number of its own
+            torch.set_num_threads(threads)
         with evaluating(model), torch.inference_mode():
             logits, values = model(torch.from_numpy(observations))
         return logits.numpy(), values.numpy()
@@ -185,6 +201,20 @@ def int8_bytes(model: nn.Module, game: Game, observations: np.ndarray) -> bytes:
         return small.read_bytes()
 
 
+def random_observations(game: Game, count: int = 256) -> np.ndarray:
+    """What a network is shown in episodes of random play, [n, ...], n at least `count`."""
+    states: list[np.record] = []
+    for seed in itertools.count():
+        state = game.start()
+        for action in game.random_episode(seed).actions:
+            if state["to_play"] >= 0:
+                states.append(state)
+            state, _ = game.step(state, action)
+        if len(states) >= count:
+            break
+    return observed(game, states).observations
+
+
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
     """Without the advice that ONNX Runtime gives about its own steps."""
@@ -217,10 +247,10 @@ def _check_export(model: nn.Module, content: bytes, shape: tuple[int, ...]) -> N
         )
 
 
-def _by_onnx(content: bytes, told: str = "the network") -> Predictor:
+def _by_onnx(content: bytes, told: str = "the network", threads: int = 1) -> Predictor:
     onnxruntime = load_module("onnxruntime")
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.log_severity_level = 4  # what is wrong is raised, not printed
     try:

@@ -18,7 +18,7 @@ import math
 import os
 import weakref
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -30,7 +30,7 @@ from ramify import evaluators, treefile
 from ramify._compile import UNBOUND, Kernel, compile_kernel, interpreted
 from ramify.errors import BrokenGame, RamifyError
 from ramify.evaluators import GUARD
-from ramify.game import Game, StateViews
+from ramify.game import Game, State, StateViews
 from ramify.learn import files
 from ramify.learn.options import check_learnable
 from ramify.learn.targets import mixed_values, symmetries_of
@@ -585,6 +585,15 @@ class Window:
         drawn = np.searchsorted(self.cumulative, rng.random(count) * total, side="right")
         last = np.searchsorted(self.cumulative, total)  # rounding may lead beyond it
         return self.replay._gather(self.entries, self.start + np.minimum(drawn, last))
+
+
+def observed(game: Game, states: Sequence[State]) -> Batch:
+    """States as a network is shown them, and what is legal there."""
+    positions = np.zeros(len(states), position_dtype(game))
+    for place, state in enumerate(states):
+        positions["state"][place] = state
+    positions["policy_actions"] = -1
+    return make_batch(game, positions, np.zeros(len(states), np.int64))
 
 
 def make_batch(

@@ -17,7 +17,7 @@ from ramify.evaluators import Evaluator
 from ramify.forest import Forest, Root
 from ramify.game import Game, State
 from ramify.learn.options import Options, fill_in
-from ramify.learn.replay import Batch, make_batch, position_dtype
+from ramify.learn.replay import observed
 from ramify.learn.selfplay import search_options
 
 MOST_ROWS = 1024  # observations that a network is shown at once
@@ -82,7 +82,7 @@ def predict(
     values = np.zeros((len(states), game.num_players))
     for first in range(0, len(states), MOST_ROWS):
         part = slice(first, first + MOST_ROWS)
-        shown = _observed(game, states[part])
+        shown = observed(game, states[part])
         logits, values[part] = outside.value(shown.observations)
         assert logits is not None, "a network gives priors"
         logits = np.where(shown.legal, logits.astype(float), -np.inf)
@@ -92,15 +92,6 @@ def predict(
         values[:, 0] = 0.5 * (values[:, 0] - values[:, 1])
         values[:, 1] = -values[:, 0]
     return priors, values
-
-
-def _observed(game: Game, states: Sequence[State]) -> Batch:
-    """States as a network is shown them."""
-    positions = np.zeros(len(states), position_dtype(game))
-    for place, state in enumerate(states):
-        positions["state"][place] = state
-    positions["policy_actions"] = -1
-    return make_batch(game, positions, np.zeros(len(states), np.int64))
 
 
 # --- games ---------------------------------------------------------------------------------------

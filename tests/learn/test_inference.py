@@ -42,6 +42,16 @@ def test_with_8_bits_a_network_says_nearly_the_same(game):
         assert 0 < np.abs(here - there).max() < 0.15 * spread
 
 
+def test_8_bits_can_be_had_without_observations_of_ones_own():
+    game = games.tic_tac_toe()
+    module, shown = small(game), inference.random_observations(game, 20)
+    exact = inference.predictor(module, game)(shown)
+    there = inference.predictor(module, game, backend="int8", threads=2)(shown)
+    assert np.corrcoef(exact[0].ravel(), there[0].ravel())[0, 1] > 0.99
+    with pytest.raises(ValueError, match="needs the game"):
+        inference.predictor(module, backend="int8")
+
+
 @pytest.mark.parametrize("count", [1, 2, 7])
 @pytest.mark.parametrize(
     "game",
@@ -235,12 +245,13 @@ def test_a_module_that_cannot_be_exported_is_noticed():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"backend": "tensorflow"}, 'backend is "torch" or "onnx"; got \'tensorflow\''),
+        ({"backend": "tensorflow"}, 'backend is "torch", "onnx" or "int8"; got \'tensorflow\''),
+        ({"threads": 0}, "threads must be at least 1; got 0"),
         ({"symmetries": True}, "symmetries=True needs the game"),
         ({"backend": "onnx"}, 'backend="onnx" needs the game'),
         ({"symmetries": True, "game": games.nim()}, "has no symmetries"),
     ],
-    ids=["backend", "symmetries", "onnx", "none"],
+    ids=["backend", "threads", "symmetries", "onnx", "none"],
 )
 def test_what_cannot_be_done_is_said(options, message):
     game = options.get("game")
