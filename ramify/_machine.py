@@ -95,7 +95,7 @@ def _make_primitives() -> dict[str, Any]:
 
 
 # --- many arrays as one argument -----------------------------------------------------------------
-# Handing an array to machine code takes 0.15 us, and a search of many arrays may be called once for
+# Handing an array to machine code takes time, and a search of many arrays may be called once for
 # every simulation. A frame is one array that says where the others are.
 
 _WORDS = 16  # of a frame, for each array: its address, then shape and strides

@@ -12,7 +12,7 @@ import numpy as np
 from ramify import _machine, continuous, evaluators, exchange, scoring, simulation
 from ramify import backup as backups
 from ramify import selection as rules
-from ramify._compile import Kernel, compile_kernel
+from ramify._compile import Kernel, compile_kernel, interpreted
 from ramify.backup import Backup
 from ramify.continuous import Proposal
 from ramify.errors import BrokenGame
@@ -241,6 +241,11 @@ def _conflicts(game: Game, options: Options) -> list[str]:
             f"selection={selection.name} is for the root alone: give it as root_selection=",
         ),
         (
+            root.noise is not None and len(root.noise) != game.num_actions,
+            f"gumbel(noise=) needs one number per action, {game.num_actions}; got "
+            f"{len(root.noise or ())}",
+        ),
+        (
             options.is_gumbel and not evaluator.gives_priors,
             "root_selection=gumbel needs priors to draw from: give an evaluator that takes "
             "`logits` or `priors`",
@@ -432,7 +437,7 @@ def compose(game: Game, options: Options, *, many: bool = False) -> Composition:
         None if options.proposal is None else options.proposal.key,
         None if options.refine is None else options.refine.key,
         options.opponents, options.ties, options.in_flight, options.sees_range(game),
-        options.debug, many,
+        options.debug, many, interpreted(),
     )  # fmt: skip
     known = _known.setdefault(game, {})
     if key not in known:

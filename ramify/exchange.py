@@ -253,6 +253,7 @@ def plant(
             table[i].node = NONE
     rng[0] = seeded(desk.seed, np.uint64(0))
     desk.waiting = desk.ready = desk.settled = 0
+    desk.schedule = desk.schedules
     desk.phase = FRESH if HAS_PRIORS else GROWING
     head.remaining = 1 if HAS_PRIORS else desk.budget
 
@@ -446,7 +447,7 @@ class Desk:
         self.slots = np.zeros(rows, slot_dtype(game.num_players))
         self.leaves = np.zeros(rows, game.dtype)
         self.control = np.zeros(1, CONTROL)
-        self._counts = memoryview(self.control.view(np.int64))  # read in 40 ns, not in 400
+        self._counts = memoryview(self.control.view(np.int64))  # read faster than by NumPy
         self._trees: Trees | None = None
         self._frame = Frame(())
         observes = outside is not None and outside.observes
@@ -544,13 +545,15 @@ class Desk:
             self.desks[name] = 0
         self.control["num_asked"] = self.control["num_answers"] = self.control["holds"] = 0
         self.places[:] = NONE
+        # They hold on to the trees, which could not be cut to size.
+        self._trees, self._frame = None, Frame(())
 
     def _checked(self, given: Any, count: int, width: int, what: str, name: str) -> np.ndarray:
         shape = (count, width)
         if type(given) is np.ndarray and given.dtype == _FLOAT and given.shape == shape:
-            if given.flags.c_contiguous:
+            if given.flags.c_contiguous and given.flags.writeable:
                 return given
-        array = np.ascontiguousarray(given, np.float32)
+        array = np.require(given, np.float32, ["C", "W"])  # kernels take no others
         if array.shape != shape:
             raise BrokenGame(
                 f"{what} of a batch of {count} must be [{count}, {width}], one row per leaf and "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from ramify.errors import BrokenGame, RamifyError
 from ramify.evaluators import DONE, GROW, WAITING
 from ramify.exchange import ENDED, IDLE, PLANTED, VALUED, Trees, begin_budget
 from ramify.game import Game, State
+from ramify.simulation import weigh
 from ramify.tree import FIRST_BLOCK, NONE, Tree, edge_dtype, empty_table, num_values
 from ramify.trouble import trouble
 
@@ -38,8 +39,8 @@ class Root:
     raw: np.ndarray | None  # [players], what the evaluator said, where Gumbel's rule needs it
     to_play: int
     parameters: tuple[float, ...]  # of Gumbel's rule
-    proven: np.ndarray | None  # [players], the exact value, where all of it is proven
-    keeps: np.ndarray | None  # [edges], bool: which are proven to lead to that value
+    keeps: np.ndarray | None  # [edges], bool: which are proven best for who is to play, if any
+    proven: np.ndarray | None  # [players], what is certain to come of those, on average
 
     def improved(self) -> np.ndarray:
         """The improved policy over the edges, to learn from [Eq. 31]."""
@@ -93,7 +94,7 @@ def _gumbel_kernel(is_interpreted: bool) -> Kernel:
 class Forest:
     """Searches many states at once; who values the leaves is asked for all trees together.
 
-    Each tree is the one that `search` would grow.
+    Each tree is the one that `search` would grow; below a Gumbel root, but for ties of scores.
 
     >>> from ramify import evaluators, games
     >>> def judge(states):
@@ -129,11 +130,13 @@ class Forest:
         )
         longest = len(self._work.path)
         self._desk = desk_of(game, self.options, self.composition.arrays, num_trees, longest)
-        self._room = self.options.leaves * (game.num_actions + 1)
+        self._room = self.options.leaves * (game.num_actions + game.max_outcomes + 1)
         if self.composition.layout.appends:
             self._room *= 8
         if self.composition.layout.sparse:  # a block of edges may double
             self._room += 2 * game.num_actions + FIRST_BLOCK
+        considered = int(self.options.root_selection.parameters[3]) if self.options.is_gumbel else 0
+        self._num_schedules = min(considered, game.num_actions) + 1  # of one budget
         self._num_growing = 0
         self._schedules: dict[int, int] = {}  # where those of a budget begin
         self._make_arrays()
@@ -147,11 +150,12 @@ class Forest:
         table = empty_table(256 if layout.shared else 0)
         given = options.root_selection.noise
         wide = self._work.work["noise"].shape[1]
-        considered = int(options.root_selection.parameters[3]) + 1 if options.is_gumbel else 1
+        edges: np.ndarray = np.empty((trees, capacity), self._edge_dtype)
+        edges["first"][:, 0], edges["num_edges"][:, 0] = NONE, 0  # nothing is planted yet
         self._trees = Trees(
             heads=np.repeat(blank[None], trees, axis=0),
             blank=blank,
-            edges=np.empty((trees, capacity), self._edge_dtype),
+            edges=edges,
             untried=np.empty(
                 (trees, 8 * self.game.num_actions if layout.sparse else 0), self._work.untried.dtype
             ),
@@ -160,8 +164,8 @@ class Forest:
             tables=np.repeat(table[None], trees, axis=0),
             noises=np.zeros((trees, wide)),
             given_noise=np.zeros(0) if given is None else np.array(given, float),
-            lists=np.zeros((trees, min(wide, considered)), np.int64),
-            draws=np.zeros((trees, min(wide, considered))),
+            lists=np.zeros((trees, min(wide, self._num_schedules)), np.int64),
+            draws=np.zeros((trees, min(wide, self._num_schedules))),
             schedules=np.zeros((1, 1), np.int64),
             rngs=np.zeros((trees, 1), np.uint64),
         )
@@ -218,12 +222,11 @@ class Forest:
         in_use = desks["budget"][grows].tolist()
         kept = self._schedules if len(self._schedules) < MOST_BUDGETS else {}
         budgets = sorted({*kept, *in_use, num_simulations})
-        each = int(self.options.root_selection.parameters[3]) + 1
+        each = self._num_schedules
         schedules = np.zeros((each * len(budgets), budgets[-1]), np.int64)
         for i, budget in enumerate(budgets):
             for considered in range(each):
-                row = gumbel.halving_schedule(considered, budget)
-                schedules[each * i + considered, :budget] = row
+                schedules[each * i + considered, :budget] = _schedule(considered, budget)
         self._schedules = {budget: each * i for i, budget in enumerate(budgets)}
         self._trees = replace(self._trees, schedules=schedules)
         number = desks["schedule"] - desks["schedules"]
@@ -235,14 +238,21 @@ class Forest:
         try:
             if self._call() == WAITING:
                 self._desk.answer()
-        except RamifyError:
-            raise
-        except Exception as error:
+        except BaseException as error:
+            self._give_up()
+            if isinstance(error, RamifyError) or not isinstance(error, Exception):
+                raise
             name = self.options.evaluator.name
             raise RamifyError(
                 f"the evaluator {name} raised {type(error).__name__}: {error}"
             ) from error
         return self._ended() if self._desk.take_stopped() else _NO_TREES
+
+    def _give_up(self) -> None:
+        """Let no tree grow any more; questions that nobody answered are forgotten."""
+        self._desk.desks["phase"] = IDLE
+        self._num_growing = 0
+        self._desk.forget_waiting()
 
     def _ended(self) -> np.ndarray:
         """The trees that are done; those with noisy priors go on once their roots are valued."""
@@ -273,6 +283,7 @@ class Forest:
 
         As each ends, its number and its tree, which is the state's until the next is asked for.
         """
+        self._give_up()  # of an earlier search that was left
         left = deque(range(len(states)))
         growing: dict[int, int] = {}  # the numbers of the states that trees are at
 
@@ -313,18 +324,21 @@ class Forest:
         """Twice the room for every tree, of what one of them has used up."""
         old, layout = self._trees, self.composition.layout
         head = old.heads[int(self._desk.control["tree"][0]), 0]
-        if head["used"] + head["room"] > head["capacity"]:
-            edges = _doubled(old.edges, int(old.heads["used"].max()))
-            old.heads["capacity"] = old.blank["capacity"] = edges.shape[1]
-            self._trees = replace(old, edges=edges)
-        elif layout.sparse and head["num_untried"] + self.game.num_actions > old.untried.shape[1]:
+        has_room = head["used"] + head["room"] <= head["capacity"]
+        num_untried, num_places = head["num_untried"], old.tables.shape[1]
+        most_untried = old.untried.shape[1] - self.game.num_actions
+        if has_room and layout.sparse and num_untried > most_untried:
             untried = _doubled(old.untried, int(old.heads["num_untried"].max()))
             self._trees = replace(old, untried=untried)
-        else:
-            tables = np.repeat(empty_table(2 * old.tables.shape[1])[None], self.num_trees, axis=0)
+        elif has_room and layout.shared and 4 * head["num_nodes"] > 3 * num_places:
+            tables = np.repeat(empty_table(2 * num_places)[None], self.num_trees, axis=0)
             for each in range(self.num_trees):
                 self._view(each).move_table(tables[each])
             self._trees = replace(old, tables=tables)
+        else:  # of outcomes a node may need more than any simulation is sure to have
+            edges = _doubled(old.edges, int(old.heads["used"].max()))
+            old.heads["capacity"] = old.blank["capacity"] = edges.shape[1]
+            self._trees = replace(old, edges=edges)
 
     # Reading.
 
@@ -335,7 +349,11 @@ class Forest:
         edges = view.root.edges
         has_noise = self.options.is_gumbel or self.options.root_noise is not None
         proven, after = view.proven_values(range(1))[0], view.proven_values(edges)
-        is_proven = not np.isnan(proven).any()
+        to_play, keeps = int(view.state["to_play"]), None
+        if not np.isnan(proven).any():
+            keeps = (after == proven).all(axis=1)
+        elif view.proof(0) == "mover":  # who moves is sure of its part, whatever the others get
+            keeps = after[:, to_play] == view.edges["proven"][0, to_play]
         return Root(
             actions=block["action"].astype(np.int32),
             visits=view.edge_visits(edges),
@@ -344,10 +362,10 @@ class Forest:
             noise=self._trees.noises[tree, : len(block)].copy() if has_noise else None,
             value=view.mean_values(range(1))[0],
             raw=view.raw_value if layout.raw else None,
-            to_play=int(view.state["to_play"]),
+            to_play=to_play,
             parameters=self.options.root_selection.parameters,
-            proven=proven if is_proven else None,
-            keeps=(after == proven).all(axis=1) if is_proven else None,
+            proven=after[keeps].mean(axis=0) if keeps is not None and keeps.any() else None,
+            keeps=keeps if keeps is not None and keeps.any() else None,
         )
 
     def _view(self, tree: int) -> Tree:
@@ -385,7 +403,7 @@ class Forest:
         """The records of a tree, one for every action of a node that was valued."""
         game, view = self.game, self._view(tree)
         dtype = edge_dtype(game, self.options.layout(game))
-        names = list(dtype.names or ())
+        names, weights = list(dtype.names or ()), np.zeros(game.num_actions)
         blocks, used = [view.edges[:1][names].astype(dtype)], 1
         nodes = deque([(blocks[0][:1], view.edges[0], view.state)])
         while nodes:
@@ -400,8 +418,8 @@ class Forest:
                 block["low"], block["high"] = -np.inf, np.inf
             if len(made) < len(actions):
                 row = self._trees.untried[tree, node["untried"] :][: len(actions)].astype(float)
-                weights = np.array([gumbel.exp_below(x - node["largest"]) for x in row])
-                block["prior"] = weights / node["sum_weights"]
+                _weigh_kernel(interpreted()).call(row, len(row), float(node["largest"]), weights)
+                block["prior"] = weights[: len(row)] / node["sum_weights"]
             for edge in made:
                 row = actions.index(edge["action"])
                 block[row] = edge[names]
@@ -412,6 +430,17 @@ class Forest:
             blocks.append(block)
             used += len(block)
         return np.concatenate(blocks)
+
+
+@lru_cache(maxsize=4096)
+def _schedule(considered: int, num_simulations: int) -> np.ndarray:
+    return gumbel.halving_schedule(considered, num_simulations)
+
+
+@cache
+def _weigh_kernel(is_interpreted: bool) -> Kernel:
+    example = (np.zeros(1), 1, 0.0, np.zeros(1))
+    return compile_kernel(weigh, {}, example, label="priors")
 
 
 def _root_block(tree: Tree) -> np.ndarray:

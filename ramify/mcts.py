@@ -210,7 +210,7 @@ def search_many(
 
     Where leaves are valued in Python and `num_simulations` is the only limit, all trees grow
     together, and whoever values leaves gets those of all in one batch. Ctrl-C then ends it without
-    a result.
+    a result, and the seconds of a result count from when the first tree began.
 
     Args:
         seed: the i-th state is searched with seed + i.
@@ -229,6 +229,7 @@ def search_many(
 
 ALONE = ("seconds", "threads", "parallel", "stop", "progress", "tree", "max_memory")
 MOST_TOGETHER = 256  # trees that grow together
+MOST_RECORDS = 2**22  # that they may come to have
 
 
 def _together(game: Game, states: list[State], options: dict[str, Any]) -> list[int]:
@@ -249,7 +250,8 @@ def _search_together(
     _check_budget(num_simulations, None)
     _check_whole("seed", seed)
     began = time.perf_counter()
-    forest = Forest(game, min(len(numbers), MOST_TOGETHER), **composing)
+    fit = max(1, MOST_RECORDS // (num_simulations * max(1, game.num_actions)))
+    forest = Forest(game, min(len(numbers), MOST_TOGETHER, fit), **composing)
     composition = forest.composition
     picked = choices.as_choice(choice, after_gumbel=forest.options.is_gumbel)
     told_options = _told_options(forest.options, _Plan(composition, 1, ""), None, None, picked)
@@ -262,14 +264,14 @@ def _search_together(
     )  # fmt: skip
     for i, grown in searched:
         tree, seconds = forest.tree(grown), time.perf_counter() - loaded
+        status = "solved" if tree.proof(0) else "simulations"
         samples = Samples()
         samples.note(tree, tree.simulations, seconds)
-        is_proven = not np.isnan(tree.proven_values(range(1))).any()
         yield (
             numbers[i],
             SearchResult(
-                game, (tree,), "solved" if is_proven else "simulations", tree.simulations, seconds,
-                seed + numbers[i], told_options | {"tree": None}, picked,
+                game, (tree,), status, tree.simulations, seconds, seed + numbers[i],
+                told_options | {"tree": None}, picked,
                 compile_seconds=loaded - began, cached=composition.kernel.cached, began=loaded,
                 samples=(samples,),
             ),
@@ -960,11 +962,6 @@ def _check_root(game: Game, root: np.record, options: Options, num_simulations: 
         raise ValueError(
             f"root_selection={options.root_selection.name} spends a known number of simulations; "
             "give num_simulations="
-        )
-    noise = options.root_selection.noise
-    if noise is not None and len(noise) != game.num_actions:
-        raise ValueError(
-            f"gumbel(noise=) needs one number per action, {game.num_actions}; got {len(noise)}"
         )
     if options.opponents == "paranoid" and game.to_play(root) == CHANCE:
         raise ValueError(

@@ -842,22 +842,22 @@ class Tree:
         return inside and size & (size - 1) == 0 and bool(np.any(self.table["node"] == NONE))
 
 
-_copiers: weakref.WeakKeyDictionary[Game, dict[Layout, Kernel]] = weakref.WeakKeyDictionary()
+_copiers: weakref.WeakKeyDictionary[Game, dict[Any, Kernel]] = weakref.WeakKeyDictionary()
 
 
 def _call_copier(game: Game, layout: Layout, arguments: tuple[Any, ...]) -> int:
     """Run `replant` for trees of this layout."""
-    known = _copiers.setdefault(game, {})
-    if layout not in known:
+    known, key = _copiers.setdefault(game, {}), (layout, interpreted())
+    if key not in known:
         bound = layout.bindings() | {"NUM_VALUES": num_values(game)}
         label = f"{game.name}: copying trees"
-        known[layout] = compile_kernel(replant, bound, arguments, label=label)
-    if known[layout].interpreted:
+        known[key] = compile_kernel(replant, bound, arguments, label=label)
+    if known[key].interpreted:
         arguments = tuple(
             a.view(np.recarray) if isinstance(a, np.ndarray) and a.dtype.names else a
             for a in arguments
         )
-    return int(known[layout].call(*arguments))
+    return int(known[key].call(*arguments))
 
 
 @cache

@@ -15,9 +15,10 @@ import numpy as np
 import pytest
 
 import ramify
-from ramify import cli, games
+from ramify import cli, games, learn
 from ramify.cli import learning
-from ramify.learn import describe_options
+from ramify.learn import describe_options, kept
+from ramify.learn.together import predict
 
 torch = pytest.importorskip("torch", reason="the extra learn is not installed")
 pytest.importorskip("safetensors", reason="the extra learn is not installed")
@@ -119,6 +120,18 @@ def test_ctrl_c_ends_a_training_and_says_how_to_go_on(capsys, tmp_path):
     )
 
 
+def without_torch(tokens, missing=("torch", "safetensors"), **more):
+    """A command where the extra is not installed."""
+    code = (
+        f"import sys; sys.modules.update(dict.fromkeys({missing!r}))\n"
+        f"from ramify import cli; sys.exit(cli.main({tokens!r}))"
+    )
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False,
+        **more,
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize(
     "tokens",
     [
@@ -129,14 +142,7 @@ def test_ctrl_c_ends_a_training_and_says_how_to_go_on(capsys, tmp_path):
     ids=lambda tokens: tokens[0],
 )
 def test_without_the_extra_the_commands_say_what_to_install(tokens, folder):
-    tokens = [token.replace("RUN", str(folder)) for token in tokens]
-    code = (
-        "import sys; sys.modules['torch'] = sys.modules['safetensors'] = None\n"
-        f"from ramify import cli; sys.exit(cli.main({tokens!r}))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
+    done = without_torch([token.replace("RUN", str(folder)) for token in tokens])
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
     assert "pip install 'ramify[learn]'" in done.stderr
@@ -215,6 +221,38 @@ def test_play_searches_with_the_network_of_a_run(capsys, folder, monkeypatch):
     assert "after 20 simulations)" in out
     status, _, err = run(capsys, "play", "tic_tac_toe", "--run", folder, "--evaluator", "playout()")
     assert (status, "--run and --evaluator" in err) == (2, True)
+
+
+def test_play_connect_four_uses_the_network_that_comes_with_it(capsys, monkeypatch):
+    for more, is_used in (((), True), (("--solver",), False)):
+        monkeypatch.setattr(sys, "stdin", io.StringIO("4\nquit\n"))
+        status, out, _ = run(capsys, "play", "connect_four", "--simulations", 20, *more)
+        assert status == 0
+        assert ("The search asks the network that comes with ramify" in out) == is_used
+
+
+@pytest.mark.parametrize("missing", [("torch", "safetensors"), ("torch",)])
+def test_without_the_extra_play_says_so_and_searches_by_playouts(missing):
+    tokens = ["play", "connect_four", "--simulations", "20"]
+    done = without_torch(tokens, missing, input="4\nquit\n")
+    assert done.returncode == 0
+    assert "A network comes with connect_four, and cannot be used: " in done.stdout
+    assert "pip install 'ramify[learn]'" in done.stdout
+    assert "after 20 simulations)" in done.stdout
+
+
+def test_the_network_that_comes_along_knows_how_to_begin():
+    game = games.connect_four()
+    folder = kept.kept_network(game)
+    evaluator = learn.load(folder, game).evaluator()
+    priors, values = predict(game, evaluator, [game.start()])
+    assert priors[0].argmax() == 3  # the only action that wins
+    assert values[0, 0] > 0
+
+
+def test_other_boards_have_no_network_of_their_own():
+    assert kept.kept_network(games.connect_four(rows=5)) is None
+    assert kept.kept_network(games.connect_four(playouts="wise")) is None
 
 
 def test_a_network_can_be_watched_against_the_search(capsys, folder):

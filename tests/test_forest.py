@@ -361,6 +361,88 @@ def test_networks_see_who_is_to_play_and_answer_in_that_order(players):
     assert root.q[root.visits.argmax()].tolist() == expected
 
 
+@pytest.mark.parametrize("game", [games.pig(target=20), games.twenty48()], ids=lambda g: g.name)
+def test_a_forest_makes_room_for_outcomes(game):
+    def flat(states):
+        return np.zeros((len(states), game.num_actions)), np.zeros((len(states), game.num_players))
+
+    state = game.start()
+    while game.to_play(state) < 0:
+        state, _ = game.step(state, game.outcomes(state)[0][0])
+    forest = Forest(game, 2, evaluator=evaluators.python(flat, priors=True))
+    forest.plant(range(2), [state] * 2, num_simulations=400, seed=5)
+    forest.run()
+    assert [int(forest.root(tree).visits.sum()) for tree in range(2)] == [400, 400]
+
+
+def test_after_an_evaluator_has_failed_a_forest_begins_anew():
+    calls = []
+
+    def fails_once(states):
+        calls.append(len(states))
+        if len(calls) == 3:
+            raise OSError("the network is away")
+        return judge_batch(states)
+
+    forest = Forest(GAME, 2, evaluator=evaluators.python(fails_once, priors=True, cache=0))
+    states = [GAME.start(), GAME.play([4])]
+    with pytest.raises(RamifyError, match="raised OSError: the network is away"):
+        list(forest.search(states, num_simulations=30, seeds=[1, 2]))
+    found = dict(forest.search(states[1:], num_simulations=30, seeds=[2]))
+    assert found.keys() == {0}
+    assert forest.tree(found[0]).edges.tobytes() == grown_alone(states[1], 2).edges.tobytes()
+
+
+def grown_alone(state, seed):
+    return ramify.search(
+        GAME, state, num_simulations=30, seed=seed, evaluator=outside(cache=0)
+    ).tree
+
+
+def test_a_search_that_was_left_does_not_disturb_the_next():
+    forest = Forest(GAME, 2, evaluator=outside(cache=0))
+    states = [GAME.start(), GAME.play([4]), GAME.play([0])]
+    next(iter(forest.search(states, num_simulations=30, seeds=[1, 2, 3])))
+    assert [number for number, _ in forest.search(states[:1], num_simulations=9, seeds=[1])] == [0]
+
+
+def test_a_tree_that_was_never_planted_is_empty():
+    root = Forest(GAME, 1, evaluator=outside()).root(0)
+    assert (len(root.actions), root.keeps, root.proven) == (0, None, None)
+
+
+def test_answers_that_cannot_be_written_to_are_taken():
+    def frozen(states):
+        logits, values = (part.astype(np.float32) for part in judge_batch(states))
+        logits.flags.writeable = values.flags.writeable = False
+        return logits, values
+
+    assert visits(evaluators.python(frozen, priors=True)) == visits(outside())
+
+
+def test_with_three_players_a_sure_win_is_kept():
+    game = games.n_in_a_row(rows=3, cols=3, length=3, num_players=3)
+    state = game.play([0, 3, 4, 1, 6, 7])  # who is to play wins with the diagonal
+
+    def flat(states):
+        return np.zeros((len(states), 9)), np.zeros((len(states), 3))
+
+    forest = Forest(game, 1, evaluator=evaluators.python(flat, priors=True), solver=True)
+    forest.plant([0], [state], num_simulations=100)
+    forest.run()
+    root = forest.root(0)
+    kept = root.actions[root.keeps]
+    after, reward = game.step(state, int(kept[0]))
+    assert len(kept) == 1
+    assert game.is_over(after)
+    assert np.array_equal(root.proven, reward)
+    many = ramify.search_many(
+        game, [state], num_simulations=100, solver=True,
+        evaluator=evaluators.python(flat, priors=True),
+    )  # fmt: skip
+    assert many[0].status == "solved"
+
+
 def test_zero_sum_values_are_made_to_add_up():
     def network(observations):
         return np.zeros((len(observations), 7)), np.tile([0.5, 0.1], (len(observations), 1))

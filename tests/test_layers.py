@@ -35,7 +35,7 @@ LAYERS = {
     "exchange": KERNELS | {"_machine", "simulation"},
     "compose": KERNELS | VECTORS | {"_machine", "exchange", "simulation"},
     "trouble": {"compose", "evaluators", "game", "tree"},
-    "forest": KERNELS | {"compose", "exchange", "trouble"},
+    "forest": KERNELS | {"compose", "exchange", "simulation", "trouble"},
     "choice": {"game", "result"},  # the result for annotations alone
     "variation": LOWEST | {"tree", "choice", "evaluators", "backward", "solver"},
     "history": {"tree"},
@@ -71,10 +71,20 @@ LAYERS = {
     "arena": {"arena", "errors", "evaluators", "game", "mcts", "specs", "treefile"}
     | {"chart", "columns", "processes", "result", "solver"},
     "learn": LOWEST
-    | {"arena", "chart", "choice", "document", "evaluators", "forest", "mcts", "selection"}
+    | {
+        "arena",
+        "chart",
+        "choice",
+        "compose",
+        "document",
+        "evaluators",
+        "forest",
+        "mcts",
+        "selection",
+    }
     | {"processes", "solver", "specs", "treefile"},
-    "cli": {"arena", "budgets", "columns", "comparison", "errors", "game", "games", "learn"}
-    | {"principle", "specs"},
+    "cli": {"arena", "budgets", "columns", "comparison", "errors", "evaluators", "game", "games"}
+    | {"learn", "principle", "specs"},
     "__main__": {"cli"},
 }
 PACKAGES = {"cli", "learn"}  # whose modules may import each other; games may not

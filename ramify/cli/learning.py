@@ -21,7 +21,8 @@ from ramify.learn import Options, describe_options, kept
 
 if TYPE_CHECKING:
     from ramify.arena.agents import AgentSource
-    from ramify.learn import Learned, Run
+    from ramify.evaluators import Evaluator
+    from ramify.learn import Run
     from ramify.learn.training import Progress
 
 PHASES = {"self-play": "games", "learning": "steps", "ladder": "ladder games"}
@@ -240,15 +241,16 @@ def _duration(seconds: float) -> str:
 # --- networks elsewhere --------------------------------------------------------------------------
 
 
-def load_network(run: Path, game: Game) -> Learned:
-    """What a run has learned, for a search of this game."""
+def load_network(run: Path, game: Game) -> tuple[Evaluator, int]:
+    """What a run has learned, for a search of this game, and the iteration it is of."""
     with needing_extras():
         from ramify.learn import load
 
-        return load(run, game)
+        learned = load(run, game)
+        return learned.evaluator(), learned.checkpoint.iteration
 
 
-def kept_network(game: Game) -> Learned | None:
+def kept_network(game: Game) -> tuple[Evaluator, int] | None:
     """The network that comes with a game; None where there is none, or, with a hint, no extra."""
     folder = kept.kept_network(game)
     if folder is None:

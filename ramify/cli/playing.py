@@ -67,7 +67,7 @@ def play(
     elif method == NO_METHOD:
         learned = kept_network(chosen)
     if learned is not None:
-        options["evaluator"] = learned.evaluator()
+        options["evaluator"], iteration = learned
     budget = checked_budget(budget, Budget(seconds=shared.DEFAULT_SECONDS))
     if player is None:
         player = 0 if against is None else "none"
@@ -82,9 +82,7 @@ def play(
         _greet(chosen, person, guests, budget, seed)
         if learned is not None:
             source = "that comes with ramify" if run is None else f"of {run}"
-            print(
-                f"The search asks the network {source}, iteration {learned.checkpoint.iteration}."
-            )
+            print(f"The search asks the network {source}, iteration {iteration}.")
         try:
             _play_episode(chosen, person, guests, budget, seed, options)
         except (KeyboardInterrupt, EOFError):

@@ -310,13 +310,13 @@ def losses(
     """
     if hasattr(network, "value_loss"):
         logits, output = network.heads(observations)
-        value_loss = network.value_loss(output, values)
+        value_loss = network.value_loss(output.float(), values)
     else:
         logits, predicted = network(observations)
-        value_loss = squared_error(predicted, values)
+        value_loss = squared_error(predicted.float(), values)
     if legal is not None:
         logits = logits.masked_fill(~legal, -math.inf)
-    return policy_loss(logits, policies), value_loss
+    return policy_loss(logits.float(), policies), value_loss
 
 
 def policy_loss(logits: Tensor, policies: Tensor) -> Tensor:

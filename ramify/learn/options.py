@@ -14,6 +14,7 @@ import numpy as np
 from msgspec import Meta
 
 from ramify import specs
+from ramify.compose import checked_options
 from ramify.errors import RamifyError
 from ramify.game import Game
 
@@ -153,7 +154,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     max_hours: Annotated[Above0 | None, about("the run ends after so many hours")] = None
     max_iterations: Annotated[Count | None, about(
         "the run ends after so many iterations; None: 100 where nothing else limits it")] = None
-    max_games: Annotated[Count | None, about("the run ends after so many episodes")] = None
+    max_games: Annotated[Count | None, about(
+        "the run ends with the iteration in which it has so many episodes")] = None
     # fmt: on
 
     def __post_init__(self) -> None:
@@ -178,6 +180,12 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
                 "never begin; make the window larger"
             )
 
+
+# What None leaves to the game.
+DECIDED_BY_GAME = frozenset({
+    "num_simulations", "fast_simulations", "playout_simulations", "temperature_cutover",
+    "episodes_per_iteration", "replay_window", "replay_start", "schedule_iterations",
+})  # fmt: skip
 
 # What may change from one call to the next: how long, where, and what is kept.
 CHANGEABLE = frozenset({
@@ -235,6 +243,8 @@ def check_learnable(game: Game) -> None:
 def fill_in(options: Options, game: Game) -> Options:
     """Options in which everything is said that the game decides."""
     check_learnable(game)
+    if options.solver:
+        checked_options(game, solver=True)  # refused before anyone plays
     length = min(game.max_plies or LONGEST, LONGEST)
     simulations = options.num_simulations or min(400, max(50, 2 * game.num_actions))
     episodes = options.episodes_per_iteration or min(256, max(32, math.ceil(POSITIONS / length)))

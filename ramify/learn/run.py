@@ -34,7 +34,14 @@ from ramify.learn import checkpoints, files
 from ramify.learn.board import TensorBoard
 from ramify.learn.checkpoints import Checkpoint, Generator, Weights
 from ramify.learn.extras import load_module
-from ramify.learn.options import CHANGEABLE, Options, check_learnable, fill_in, read_options
+from ramify.learn.options import (
+    CHANGEABLE,
+    DECIDED_BY_GAME,
+    Options,
+    check_learnable,
+    fill_in,
+    read_options,
+)
 from ramify.learn.replay import Replay
 
 if TYPE_CHECKING:
@@ -82,14 +89,23 @@ class Learned:
         load_module("ramify.learn.inference").export_onnx(self.network(), self.game, path)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write the network alone as a folder that `load` reads, without what training needs."""
+        """Write the network alone as a folder that `load` reads, without what training needs.
+
+        The folder is new, empty, or one that this has written before, which is replaced.
+        """
+        there = Path(folder)
+        if there.exists() and not (there / "manifest.json").exists() and any(there.iterdir()):
+            raise RamifyError(
+                f"{there} is not empty, and holds no network that could be replaced; give a new "
+                "folder"
+            )
         kept = Checkpoint(
             iteration=self.checkpoint.iteration, weights=self.checkpoint.best_weights,
             averaged=None, optimizer={}, settings={}, counters=self.checkpoint.counters,
             generators={}, replay_end=0, network=self.checkpoint.network,
             game=self.checkpoint.game, options=self.checkpoint.options,
         )  # fmt: skip
-        checkpoints.write(Path(folder), kept)
+        checkpoints.write(there, kept)
 
 
 def load(
@@ -193,7 +209,7 @@ class Run:
                     options = fill_in(wanted, game)
                 else:
                     _game_of(folder, found["game"], game)
-                    options = _agreed(folder, read_options(found["options"]), wanted, given)
+                    options = _agreed(folder, game, read_options(found["options"]), wanted, given)
                 run = cls(folder, game, options, warnings, lock)
                 if found is None or warnings or found["options"] != msgspec.to_builtins(options):
                     run._write_header()
@@ -527,7 +543,7 @@ def _check_ours(folder: Path) -> None:
     """Refuse to begin a run in a folder that holds something else."""
     if (folder / "options.json").exists():
         return
-    own = {"lock", "metrics.jsonl", "replay", "checkpoints"}
+    own = {"lock", "metrics.jsonl", "replay", "checkpoints", "report.html", "tensorboard"}
     others = [
         path.name
         for path in sorted(folder.iterdir())
@@ -540,18 +556,20 @@ def _check_ours(folder: Path) -> None:
         )
 
 
-def _agreed(folder: Path, saved: Options, wanted: Options, given: dict[str, Any]) -> Options:
+def _agreed(
+    folder: Path, game: Game, saved: Options, wanted: Options, given: dict[str, Any]
+) -> Options:
     """The options to go on with; RamifyError where given ones are not those of the folder."""
     differences, changes = [], {}
     for name in given:
         before, now = getattr(saved, name), getattr(wanted, name)
         if name in CHANGEABLE:
             changes[name] = now
-        elif now is not None and now != before:
+        elif now != before and not (now is None and name in DECIDED_BY_GAME):
             differences.append(f"{name} is {before!r} in the folder and {now!r} now")
     if differences:
         raise RamifyError(
             f"{folder} was begun with other options: {'; '.join(differences)}. Leave them out to "
             "go on with those of the folder, or give another folder"
         )
-    return msgspec.structs.replace(saved, **changes)
+    return fill_in(msgspec.structs.replace(saved, **changes), game)

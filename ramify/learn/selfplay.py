@@ -45,13 +45,13 @@ class Setup:
 
     game: Game
     options: Options
-    network: Any  # the bytes of an ONNX file, or a module for torch
+    network: Any  # the bytes of an ONNX file, a module for torch; None: playouts value leaves
     iteration: int
 
     def play(self, numbers: Sequence[int]) -> Iterator[Episode]:
         """Episodes that are played together, as they end; the same numbers give the same ones."""
         options = self.options
-        if self.iteration <= options.playout_iterations:
+        if self.network is None:
             evaluator, options = playout(), by_playouts(options)
         else:
             evaluator = network_evaluator(self.network, self.game, options)
@@ -61,7 +61,8 @@ class Setup:
 def by_playouts(options: Options) -> Options:
     """How episodes are played before the network is any good."""
     return msgspec.structs.replace(
-        options, num_simulations=options.playout_simulations, full_search_share=1.0,
+        options, num_simulations=options.playout_simulations,
+        fast_simulations=options.playout_simulations, full_search_share=1.0,
         root_selection="puct", policy_target="visits",
     )  # fmt: skip
 
@@ -82,7 +83,8 @@ def search_options(options: Options, iteration: int) -> dict[str, Any]:
         rule = selection.gumbel(num_considered=options.num_considered)
         return {"root_selection": rule}
     end = options.noise_fraction if options.noise_end is None else options.noise_end
-    fraction = annealed(options.noise_fraction, end, iteration, options.noise_iterations)
+    done = max(0, iteration - 1)
+    fraction = annealed(options.noise_fraction, end, done, options.noise_iterations)
     noise = selection.dirichlet(options.noise_alpha, fraction) if fraction > 0 else None
     rule = selection.puct(c=options.c)
     return {"selection": rule, "root_noise": noise}
@@ -141,6 +143,7 @@ class _Play:
         self.states: list[np.record] = []
         self.policies: list[tuple[np.ndarray, np.ndarray]] = []
         self.values: list[np.ndarray] = []
+        self.proven: list[bool] = []  # whether these are certain
         self.surprises: list[float] = []
         self.policy_weights: list[float] = []
         self._pass_chance()
@@ -152,6 +155,12 @@ class _Play:
     def is_over(self) -> bool:
         return self.game.is_over(self.state)
 
+    @property
+    def _is_cut_over(self) -> bool:
+        """Whether the best action is taken from now on."""
+        assert self.options.temperature_cutover is not None
+        return len(self.rewards) >= self.options.temperature_cutover
+
     def plant(self, forest: Forest, tree: int) -> None:
         """Let a tree of the forest search the state."""
         options = self.options
@@ -159,7 +168,9 @@ class _Play:
         budget = options.num_simulations if self.is_full else options.fast_simulations
         assert budget is not None
         seed = int(self.rng.integers(2**62))
-        forest.plant([tree], [self.state], num_simulations=budget, seed=seed, noise=self.is_full)
+        # Gumbel's noise decides what is played, so that it ends where the temperature does.
+        noise = self.is_full and (options.root_selection != "gumbel" or not self._is_cut_over)
+        forest.plant([tree], [self.state], num_simulations=budget, seed=seed, noise=noise)
 
     def take(self, root: Root) -> None:
         """Note what the search found, and act."""
@@ -170,6 +181,7 @@ class _Play:
         self.states.append(self.state)
         self.policies.append((root.actions, target))
         self.values.append(root.value if root.proven is None else root.proven)
+        self.proven.append(root.proven is not None)
         self.surprises.append(float(divergence(target, priors)))
         is_taught = self.is_full or root.proven is not None
         self.policy_weights.append(1.0 if is_taught else 0.0)
@@ -178,7 +190,7 @@ class _Play:
 
     def _found(self, root: Root) -> tuple[np.ndarray, int]:
         """The policy over the edges of the root that is taught, and the edge to take."""
-        if root.keeps is not None and root.keeps.any():
+        if root.keeps is not None:
             # The search ended as soon as it was certain, so that its visits teach nothing.
             target = root.keeps / root.keeps.sum()
             return target, int(self.rng.choice(len(target), p=target))
@@ -194,8 +206,7 @@ class _Play:
         degree = falling_temperature(
             ply, options.temperature, options.temperature_decay, options.temperature_floor
         )
-        assert options.temperature_cutover is not None
-        if ply >= options.temperature_cutover:
+        if self._is_cut_over:
             degree = 0.0
         return int(self.rng.choice(len(root.visits), p=temperature_policy(root.visits, degree)))
 
@@ -235,6 +246,7 @@ class _Play:
         returns = n_step_returns(
             rewards, discount=game.discount, values=values, num_steps=options.value_plies
         )[plies]
+        returns[self.proven] = np.array(self.values)[self.proven]
         players = np.array([state["to_play"] for state in self.states])
         positions = make_positions(
             game, np.array(self.states, game.dtype), self.policies, to_frames(returns, players),

@@ -107,6 +107,8 @@ class _Training:
         self.began = time.monotonic() - self.counters["seconds"]
         players = make_players(self.options)
         try:
+            if self.iteration > 0 and not self._is_measured():
+                self._climb(players)
             while not self._is_over():
                 self.iteration += 1
                 self._play(players)
@@ -116,6 +118,11 @@ class _Training:
                     self._climb(players)
         finally:
             players.close()
+
+    def _is_measured(self) -> bool:
+        """Whether the checkpoint it goes on from was measured before the run was ended."""
+        lines = self.run.metrics("ladder")
+        return bool(lines) and lines[-1]["iteration"] == self.iteration
 
     def _is_over(self) -> bool:
         options, games = self.options, self.counters["games"]
@@ -159,7 +166,7 @@ class _Training:
                 }
                 self._tell("self-play", played, len(numbers))
         there = [number for number in numbers if number in replay]
-        before, self.end = self.end, max(map(replay.end_of, there), default=self.end)
+        before, self.end = self.end, max([self.end, *map(replay.end_of, there)])
         self.num_new = self.end - before
         self.counters["games"] += len(there)
         self.counters["simulations"] += simulations
@@ -224,7 +231,7 @@ class _Training:
         window = self.run.replay.window(options.replay_window, end=self.end)
         began, sums = time.monotonic(), np.zeros(2)
         # Nobody plays meanwhile, so that learning may have the cores of those who do.
-        torch.set_num_threads(options.workers)
+        torch.set_num_threads(min(options.workers, os.cpu_count() or 1))
         self.network.train()
         num_steps = math.ceil(options.draws * self.num_new / options.batch_size)
         for step in range(num_steps):

@@ -42,6 +42,15 @@ def test_with_8_bits_a_network_says_nearly_the_same(game):
         assert 0 < np.abs(here - there).max() < 0.15 * spread
 
 
+def test_with_8_bits_returns_without_bounds_stay_right():
+    game = games.twenty48()
+    module = shaken(network.mlp(game, width=16, depth=2), 3)
+    shown = inference.random_observations(game, 100)
+    exact = inference.predictor(module, game)(shown)[1]
+    there = inference.predictor(module, game, backend="int8")(shown)[1]
+    assert np.abs(exact - there).mean() < 0.2 * exact.std()
+
+
 def test_8_bits_can_be_had_without_observations_of_ones_own():
     game = games.tic_tac_toe()
     module, shown = small(game), inference.random_observations(game, 20)

@@ -122,6 +122,31 @@ def test_a_run_is_opened_with_the_options_it_was_begun_with(tmp_path, game):
         assert run.options == options
 
 
+def test_none_is_refused_where_it_means_something(tmp_path, game):
+    Run.begin(tmp_path, game, gradient_clip=0.5, num_simulations=20, max_iterations=5).close()
+    with pytest.raises(
+        ramify.RamifyError, match=r"gradient_clip is 0\.5 in the folder and None now"
+    ):
+        Run.begin(tmp_path, game, gradient_clip=None)
+    with Run.begin(tmp_path, game, num_simulations=None, max_iterations=None) as run:
+        assert run.options.num_simulations == 20
+        assert run.options.max_iterations == 100  # where nothing else limits it
+
+
+def test_a_network_is_not_written_over_other_files(tmp_path, game):
+    with Run.begin(tmp_path / "run", game) as run:
+        run.save(1, network=new_network(game, run.options))
+        learned = run.learned()
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("all of it")
+    with pytest.raises(ramify.RamifyError, match="mine is not empty, and holds no network"):
+        learned.save(tmp_path / "mine")
+    assert (tmp_path / "mine" / "thesis.txt").read_text() == "all of it"
+    for _ in range(2):  # its own may be replaced
+        learned.save(tmp_path / "new")
+    assert load(tmp_path / "new", game).checkpoint.iteration == 1
+
+
 def test_other_options_are_refused_but_for_those_that_may_change(tmp_path, game):
     Run.begin(tmp_path, game, num_simulations=20, max_iterations=5, workers=1).close()
     before = (tmp_path / "options.json").read_bytes()

@@ -10,7 +10,7 @@ import pytest
 import ramify
 from ramify import evaluators, games
 from ramify.learn.options import make_options
-from ramify.learn.selfplay import Setup, play_episodes, search_options
+from ramify.learn.selfplay import Setup, by_playouts, play_episodes, search_options
 
 GAME = games.tic_tac_toe()
 
@@ -143,8 +143,22 @@ def test_any_number_of_players_chance_and_rewards_on_the_way(game):
 
 def test_noise_is_annealed():
     given = make_options(GAME, noise_fraction=0.4, noise_end=0.0, noise_iterations=10)
-    noises = [search_options(given, iteration)["root_noise"] for iteration in (0, 5, 10)]
+    noises = [search_options(given, iteration)["root_noise"] for iteration in (1, 6, 11)]
     assert [noise and noise.fraction for noise in noises] == [0.4, pytest.approx(0.2), None]
+
+
+@pytest.mark.parametrize("rule", ["puct", "gumbel"])
+def test_from_the_cutover_on_the_best_action_is_taken(rule):
+    options = {"root_selection": rule, "noise_fraction": 0.0, "num_simulations": 32}
+    lines = {
+        cutover: {
+            tuple(e.positions["state"]["taken"])
+            for e in played(numbers=range(12), temperature_cutover=cutover, **options)
+        }
+        for cutover in (0, 9)
+    }
+    assert len(lines[0]) == 1  # nothing is left to chance
+    assert len(lines[9]) > 4
 
 
 def test_a_game_without_an_end_is_refused():
@@ -191,6 +205,11 @@ def test_with_the_solver_proven_results_are_taught_and_kept():
     assert proven > 5
 
 
+def test_playouts_may_have_fewer_simulations_than_a_fast_search():
+    options = make_options(GAME, playout_iterations=1, playout_simulations=5)
+    assert by_playouts(options).num_simulations == 5
+
+
 def test_openings_are_drawn_and_not_learned_from():
     begun = [
         int(episode.positions["state"]["taken"][0]).bit_count()
@@ -206,14 +225,11 @@ def test_an_opening_never_ends_an_episode():
 
 
 def test_the_first_iterations_can_be_played_by_playouts():
-    def unasked(observations):
-        raise AssertionError("the network is asked")
-
     options = make_options(
         GAME, playout_iterations=2, num_simulations=20, root_selection="gumbel",
         policy_target="gumbel",
     )  # fmt: skip
-    setup = Setup(GAME, options, unasked, 2)
+    setup = Setup(GAME, options, None, 2)
     for episode in setup.play(range(4)):
         assert episode.simulations == 400 * episode.num_plies
         assert (episode.positions["policy_weight"] == 1).all()

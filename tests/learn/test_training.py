@@ -269,7 +269,7 @@ def test_surprise_decides_how_often_a_position_is_drawn(game, tmp_path):
 def test_annealed_noise_ends_where_it_is_told_to(game, tmp_path):
     options = {"noise_fraction": 1.0, "temperature": 0.0, "temperature_floor": 0.0}
     kept = train(game, tmp_path / "kept", 2, **options)
-    annealed = train(game, tmp_path / "annealed", 2, **options, noise_end=0.0, noise_iterations=2)
+    annealed = train(game, tmp_path / "annealed", 2, **options, noise_end=0.0, noise_iterations=1)
 
     def different(run, numbers):
         return len({run.replay.positions(number).tobytes() for number in numbers})
@@ -331,6 +331,13 @@ def test_metrics_tell_of_every_iteration(whole):
     assert all(row["policy_loss"] > 0 < row["value_loss"] for row in learned)
     assert all(row["learning_rate"] > 0 for row in learned)
     assert np.diff([row["learning_rate"] for row in learned]).max() < 0
+
+
+def test_a_checkpoint_that_was_not_measured_is_measured_later(game, tmp_path):
+    train(game, tmp_path / "run", 1)
+    run = train(game, tmp_path / "run", 1, ladder_games=2)
+    assert [line["iteration"] for line in run.metrics("ladder")] == [1]
+    assert len(train(game, tmp_path / "run", 1, ladder_games=2).metrics("ladder")) == 1
 
 
 def test_progress_tells_what_is_done_and_what_is_left(game, tmp_path):
