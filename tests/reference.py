@@ -836,7 +836,7 @@ class Search:
         top = max(logits)
         weights = [math.exp(x - top) if top > -math.inf else 1.0 for x in logits]
         total = added(weights)
-        return [float(stored(float(stored(weight)) / total)) for weight in weights]
+        return [float(stored(weight / total)) for weight in weights]
 
     def call(self, function: Any, state: Any, values: np.ndarray, priors: Any = None) -> None:
         given = {"state": state, "values": values, "priors": priors, "logits": priors,

@@ -305,6 +305,11 @@ SENSELESS = {
         {"selection": selection.gumbel(), "evaluator": leaning},
         "selection=gumbel is for the root alone: give it as root_selection=",
     ),
+    "noise for fewer actions": (
+        "tic-tac-toe",
+        {"root_selection": selection.gumbel(noise=(0.0, 1.0)), "evaluator": leaning},
+        "gumbel(noise=) needs one number per action, 9; got 2",
+    ),
     "gumbel without priors": (
         "tic-tac-toe",
         {"root_selection": selection.gumbel(), "selection": selection.ucb1()},
