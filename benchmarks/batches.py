@@ -1,14 +1,16 @@
 """Trees for networks: what a search costs beside the network, against mctx. Prints JSON.
 
-    python benchmarks/batches.py [mctx] [episodes]
+    python benchmarks/batches.py [mctx] [episodes] [network]
 
-Both sides search the same model with Gumbel's rule: a table of log-priors and values stands for the
-network, so that hardly anything but the tree is left. mctx is jitted for the CPU, on one thread.
-Ratios are of CPU time per simulation, from runs that take turns.
+mctx: both sides search the same model with Gumbel's rule: a table of log-priors and values stands
+for the network, so that hardly anything but the tree is left. mctx is jitted for the CPU, on one
+thread. Ratios are of CPU time per simulation, from runs that take turns. episodes: what self-play
+of connect four takes beside the network. network: what that takes, a tower of 64 x 4.
 """
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import os
@@ -25,7 +27,7 @@ os.environ["XLA_FLAGS"] = (
 import numpy as np
 
 import ramify
-from ramify import evaluators, games, selection
+from ramify import evaluators, games, learn, selection
 from ramify.forest import Forest
 
 NUM_PLACES = 4096  # states of the model, which repeat
@@ -229,7 +231,48 @@ def episodes() -> dict[str, Any]:
     return found
 
 
-SECTIONS = {"mctx": against_mctx, "episodes": episodes}
+def network() -> dict[str, Any]:
+    """A tower for connect four: microseconds of a position by backend, milliseconds of learning."""
+    import torch
+
+    game = games.connect_four()
+    tower = learn.tower(game)
+    rng, found = np.random.default_rng(0), dict[str, Any]()
+    for backend in ("torch", "onnx", "int8"):
+        ask = learn.predictor(tower, game, backend=backend)
+        for rows in (8, 64):
+            shown = rng.integers(0, 2, (rows, *(game.observation_shape or ()))).astype(np.float32)
+            taken = seconds_of(functools.partial(ask, shown))
+            found[f"{backend}, {rows} rows, us a position"] = round(1e6 * taken / rows, 1)
+    torch.set_num_threads(1)
+    shown = torch.rand(256, *(game.observation_shape or ()))
+    shown = shown.contiguous(memory_format=torch.channels_last)
+    policies, values = torch.full((256, 7), 1 / 7), torch.zeros(256, 2)
+    for precision in (torch.float32, torch.bfloat16):
+
+        def step(precision: Any = precision) -> None:
+            with torch.autocast("cpu", torch.bfloat16, enabled=precision is torch.bfloat16):
+                policy, value = learn.losses(tower, shown, policies, values)
+            (policy.mean() + value.mean()).backward()
+
+        tower.train()
+        found[f"{precision}, ms for gradients of 256"] = round(1e3 * seconds_of(step), 1)
+    return found
+
+
+def seconds_of(function: Callable[[], Any]) -> float:
+    """CPU time of a call, the median of some turns."""
+    function()
+    taken = []
+    for _ in range(TURNS):
+        began = time.process_time()
+        for _ in range(4):
+            function()
+        taken.append((time.process_time() - began) / 4)
+    return statistics.median(taken)
+
+
+SECTIONS = {"mctx": against_mctx, "episodes": episodes, "network": network}
 
 
 def main() -> None:

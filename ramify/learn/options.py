@@ -117,8 +117,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     warmup_steps: Annotated[Number, about("steps in which the learning rate rises from 0")] = 100
     weight_decay: Annotated[Amount, about("decay of weights in AdamW")] = 1e-4
     precision: Annotated[Literal["float32", "bfloat16"], about(
-        "of what is multiplied in learning; bfloat16 takes half the time where the processor "
-        "computes with it")] = "float32"
+        "of what is multiplied in learning; bfloat16 is faster where the processor computes "
+        "with it")] = "float32"
     gradient_clip: Annotated[Above0 | None, about("longest gradient; None: of any length")] = 1.0
     value_weight: Annotated[Amount, about(
         "weight of the loss of values; that of policies has 1")] = 1.0
