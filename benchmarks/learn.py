@@ -6,7 +6,7 @@ Each part trains in a folder of its own below `--folder` and goes on where it wa
 again. tic_tac_toe: five seeds of at most five minutes each, then every reply of an opponent is
 tried. connect_four: one hour, then 1000 positions whose exact value bitbully (of the dev extra)
 knows, and 200 games against playout search with 5,000 simulations. othello (6x6) and hex (5x5):
-half an hour, then the ratings of the checkpoints.
+half an hour, then how far the last checkpoint is above the first.
 """
 
 from __future__ import annotations
@@ -108,15 +108,17 @@ def connect_four(given: argparse.Namespace) -> dict[str, Any]:
     game = games.connect_four()
     run, took = trained(
         game, given.folder / "connect_four", num_simulations=64, value_mix=0.5, solver=True,
-        opening_plies=6, playout_iterations=30, playout_simulations=2000, inference="int8",
-        episodes_per_iteration=256, draws=3, precision="bfloat16", checkpoint_interval=30,
-        keep_every=30, max_hours=given.hours or 0.95, seed=given.seed, **HERE,
+        opening_plies=8, temperature_cutover=10, playout_iterations=30, playout_simulations=2000,
+        inference="int8", episodes_per_iteration=256, draws=3, precision="bfloat16",
+        learning_rate_end=0.03, average_decay=0.995, checkpoint_interval=40, keep_every=40,
+        max_hours=given.hours or 0.97, seed=given.seed, **HERE,
     )  # fmt: skip
     positions = exact.exact_positions(game, num_positions=1000, seed=given.seed)
     assert positions is not None
     untrained = inference.evaluator(new_network(game, run.options), game, backend="onnx")
     players = {
         "search_200": lambda: searched(run.evaluator()),
+        "search_200_symmetries": lambda: searched(run.evaluator(symmetries=True)),
         "raw_policy": lambda: exact.raw_actions(game, run.evaluator(), positions.states),
         "untrained_200": lambda: searched(untrained),
         "playout_200": lambda: exact.playout_actions(game, positions.states, 200),
@@ -153,14 +155,31 @@ def climbed(run: Run) -> Iterator[dict[str, Any]]:
 
 def progress_of(name: str, game: ramify.Game) -> Callable[[argparse.Namespace], dict[str, Any]]:
     def part(given: argparse.Namespace) -> dict[str, Any]:
-        """Half an hour of training: are the intervals of first and last checkpoint apart?"""
+        """Half an hour of training: by how much is the last checkpoint above the first?"""
         run, took = trained(
             game, given.folder / name, max_hours=given.hours or 0.5, keep_every=10,
-            seed=given.seed, **HERE,
+            ladder_games=40, seed=given.seed, **HERE,
         )  # fmt: skip
-        return {"took": took, "ladder": list(climbed(run))}
+        found = ladder.ratings(run)
+        assert found is not None
+        first, *_, last = [step for step in found.iterations if step is not None]
+        elo, low, high = found.difference(f"iteration {last}", f"iteration {first}")
+        return {"took": took, "progress": {"of": last, "above": first, "elo": elo, "low": low,
+                "high": high}, "against_playouts": list(against_playouts(run)),
+                "ladder": found.rows()}  # fmt: skip
 
     return part
+
+
+def against_playouts(run: Run) -> Iterator[dict[str, Any]]:
+    """The score of each checkpoint, with its interval."""
+    for row in run.metrics("ladder"):
+        scores = {
+            name: [round(share, 3) for share in (games["score"], *games["score_interval"])]
+            for name, games in row["games"].items()
+            if name.startswith("playout")
+        }
+        yield {"iteration": row["iteration"], **scores}
 
 
 PARTS = {

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import inspect
 import math
+import threading
+import weakref
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from functools import lru_cache
+from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -77,7 +80,13 @@ class Outside:
     observes: bool  # it is given observations, and values as the player to play sees them
     leaves: int
     cache_bytes: int
-    generation: int = 0  # what was cached for another one is forgotten
+    version: Callable[[], int] | None = None
+    num_forgotten: int = 0
+
+    @property
+    def generation(self) -> tuple[int, int]:
+        """What was cached in another one is forgotten."""
+        return self.num_forgotten, 0 if self.version is None else self.version()
 
 
 @dataclass(frozen=True)
@@ -96,7 +105,7 @@ class Evaluator:
     def forget(self) -> None:
         """Forget what was cached: a network has other weights now."""
         if self.outside is not None:
-            self.outside.generation += 1
+            self.outside.num_forgotten += 1
 
 
 def playout(
@@ -152,6 +161,7 @@ def network(
     name: str = "network",
     leaves: int = 1,
     cache: int | str = "64MB",
+    version: Callable[[], int] | None = None,
 ) -> Evaluator:
     """A function of a batch of observations that gives their log-priors and values.
 
@@ -162,8 +172,10 @@ def network(
     Args:
         leaves: how many leaves of one tree are valued at once.
         cache: bytes, or text as "64MB", for answers that are kept; 0 keeps none.
+        version: gives a number that changes as the answers do; those that were kept are forgotten
+            then.
     """
-    return _outside(name, function, True, leaves, cache, gives_priors=True)
+    return _outside(name, function, True, leaves, cache, gives_priors=True, version=version)
 
 
 def python(
@@ -200,10 +212,10 @@ def python(
 
 def _outside(
     name: str, value: Callable[..., Any], observes: bool, leaves: int, cache: int | str,
-    gives_priors: bool,
+    gives_priors: bool, version: Callable[[], int] | None = None,
 ) -> Evaluator:  # fmt: skip
     _check_counts(leaves=leaves)
-    outside = Outside(value, observes, leaves, num_bytes(cache, "cache"))
+    outside = Outside(value, observes, leaves, num_bytes(cache, "cache"), version)
     functions = (("OBSERVES", observes),)
     return Evaluator(name, value_outside, functions, gives_priors, outside=outside)
 
@@ -223,30 +235,47 @@ class Callers:
     ) -> None:  # fmt: skip
         self.function, self.priors = function, priors
         self.concurrency, self.timeout = concurrency, timeout
-        self.pool: ThreadPoolExecutor | None = None
+        self.questions: _Questions | None = None
+        self.dismiss: Callable[[], Any] | None = None
 
     def __call__(self, states: np.ndarray) -> tuple[np.ndarray | None, np.ndarray]:
         if self.concurrency == 1 and self.timeout is None:
-            return self._read(self.function(states), len(states))
-        if self.pool is None:
-            self.pool = ThreadPoolExecutor(self.concurrency, "ramify-evaluator")
+            return self._read(self.function(states))
+        questions = self.questions or self._hire()
         parts = np.array_split(states, min(self.concurrency, len(states)))
-        futures = [self.pool.submit(self.function, part) for part in parts]
+        futures: list[Future[Any]] = [Future() for _ in parts]
+        for question in zip(futures, parts, strict=True):
+            questions.put(question)
         _, late = wait(futures, self.timeout)
         if late:
-            # Python cannot end them: whoever is asked next gets fresh threads.
-            self.pool.shutdown(wait=False, cancel_futures=True)
-            self.pool = None
+            # Python cannot end them: whoever asks next gets fresh threads.
+            for future in late:
+                future.cancel()  # unless a thread has begun with it
+            assert self.dismiss is not None
+            self.dismiss()
+            self.questions = None
             raise TimeoutError(
                 f"no answer within {self.timeout} seconds for {len(late)} of {len(parts)} calls"
             )
-        answers = [self._read(f.result(), len(p)) for f, p in zip(futures, parts, strict=True)]
+        answers = [self._read(future.result()) for future in futures]
         values = np.concatenate([values for _, values in answers])
         if not self.priors:
             return None, values
         return np.concatenate([logits for logits, _ in answers if logits is not None]), values
 
-    def _read(self, answer: Any, count: int) -> tuple[np.ndarray | None, np.ndarray]:
+    def _hire(self) -> _Questions:
+        """Let threads wait for questions; daemons, as one that hangs is not to keep the process."""
+        self.questions = questions = _Questions()
+        for number in range(self.concurrency):
+            threading.Thread(
+                target=_answer, args=(self.function, questions), daemon=True,
+                name=f"ramify-evaluator-{number}",
+            ).start()  # fmt: skip
+        # They know the questions, not who asks: they end where that is gone, too.
+        self.dismiss = weakref.finalize(self, _dismiss, questions, self.concurrency)
+        return questions
+
+    def _read(self, answer: Any) -> tuple[np.ndarray | None, np.ndarray]:
         if not self.priors:
             return None, np.asarray(answer, np.float32)
         if not isinstance(answer, tuple) or len(answer) != 2:
@@ -254,6 +283,26 @@ class Callers:
                 f"with priors=True a function returns (logits, values); got {type(answer).__name__}"
             )
         return np.asarray(answer[0], np.float32), np.asarray(answer[1], np.float32)
+
+
+_Questions = SimpleQueue["tuple[Future[Any], np.ndarray] | None"]
+
+
+def _answer(function: Callable[[np.ndarray], Any], questions: _Questions) -> None:
+    """Answer questions until there is None."""
+    while (question := questions.get()) is not None:
+        future, states = question
+        if not future.set_running_or_notify_cancel():
+            continue
+        try:
+            future.set_result(function(states))
+        except BaseException as error:
+            future.set_exception(error)
+
+
+def _dismiss(questions: _Questions, count: int) -> None:
+    for _ in range(count):
+        questions.put(None)
 
 
 _UNITS = {"kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30, "b": 1}

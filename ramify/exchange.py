@@ -330,6 +330,7 @@ def ask(
     places[place] = row
     keys[row, 0], keys[row, 1] = low, high
     if OBSERVES:
+        observations[row] = 0.0  # an earlier batch was written there
         observe(state, np.int64(state.to_play), observations[row], data)
     else:
         asked[row] = state
@@ -441,7 +442,7 @@ class Desk:
     ) -> None:  # fmt: skip
         rows = num_trees * leaves
         self.game, self.outside, self.gives_priors = game, outside, gives_priors
-        self.generation = 0 if outside is None else outside.generation
+        self.generation = None if outside is None else outside.generation
         self.desks = np.zeros(num_trees, DESK)
         self.paths = np.zeros((rows, longest), path)
         self.slots = np.zeros(rows, slot_dtype(game.num_players))
@@ -495,9 +496,11 @@ class Desk:
 
     def call(self, kernel: Kernel, trees: Trees, work: Any) -> int:
         """One call of the kernel; its status."""
-        if self.outside is not None and self.outside.generation != self.generation:
-            self.generation = self.outside.generation
-            self.kept["stamp"] = 0
+        if self.outside is not None:
+            generation = self.outside.generation
+            if generation != self.generation:
+                self.generation = generation
+                self.kept["stamp"] = 0
         arguments = self.arguments(trees, work)
         if not kernel.interpreted:
             return int(kernel.call(*arguments))

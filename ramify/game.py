@@ -312,7 +312,8 @@ class Game:
         exact: `exact(state, values) -> known` writes what a state is worth to each player if all
             play perfectly, where the game knows that, as of an endgame; `solver=True` takes it as
             proven. It may use fields that are not in the key as scratch.
-        observe: `observe(state, player, planes)` fills a float32 array of `observation_shape`.
+        observe: `observe(state, player, planes)` fills a float32 array of `observation_shape`,
+            which is zero before the call.
         payoff_range: the range of the return from the start, one pair or one pair per player;
             None means unknown, and the search keeps running minima and maxima.
         zero_sum: every reward vector of a two-player game adds up to zero. A search then keeps one
@@ -649,6 +650,12 @@ class Game:
         planes = np.zeros(self.observation_shape or (), np.float32)
         self._call("observe", StateView(self.copy(state)), player, planes)
         return planes
+
+    def estimate(self, state: State) -> np.ndarray:
+        """What each player still gets from `state` on, as `heuristic` has it; 0 without one."""
+        values = np.zeros(self.num_players)
+        self._call("heuristic", StateView(self.copy(state)), values)
+        return values
 
     def key(self, state: State) -> bytes:
         """The content of the key fields: equal for states that are the same position."""

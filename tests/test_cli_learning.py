@@ -201,6 +201,12 @@ def test_an_exported_network_says_what_the_run_says(capsys, folder, tmp_path):
         assert one == pytest.approx(other, abs=1e-5)
 
 
+def test_a_file_that_cannot_be_written_is_told(capsys, folder, tmp_path):
+    status, _, err = run(capsys, "export", folder, tmp_path / "nowhere" / "network.onnx")
+    assert status == 2
+    assert "No such file or directory while writing the network" in err
+
+
 def test_a_folder_that_is_no_run_is_refused(capsys, tmp_path):
     for tokens in (["report", tmp_path], ["export", tmp_path, tmp_path / "a.onnx"]):
         status, _, err = run(capsys, *tokens)

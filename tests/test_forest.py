@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import subprocess
+import sys
 import threading
 import time
 
@@ -316,9 +319,29 @@ def test_memory_that_runs_out_is_made_do_with(leaves):
     assert small.tree.num_bytes < 40_000
 
 
-@pytest.mark.parametrize("players", [1, 2, 3])
-def test_networks_see_who_is_to_play_and_answer_in_that_order(players):
-    """Values that only depend on how many plies there are until a player's turn."""
+def test_planes_are_empty_before_a_state_is_shown():
+    """Whoever writes only what is there is not shown the stones of an earlier batch."""
+
+    def observe(state, player, planes):
+        if state.ply > 0:
+            planes[state.ply - 1] = 1.0
+
+    game = line_of_plies(observe, shape=(9,))
+    seen = []
+
+    def network(observations):
+        seen.append(observations.copy())
+        return np.zeros((len(observations), 2)), np.zeros((len(observations), 1))
+
+    ramify.search(
+        game, game.start(), num_simulations=40, evaluator=evaluators.network(network, cache=0)
+    )
+    assert len(seen) > 9
+    assert max(batch.sum(axis=1).max() for batch in seen) == 1.0
+
+
+def line_of_plies(observe, *, shape, players=1):
+    """Nine plies, each of which pays its player the number of the action, 0 or 1."""
     dtype = np.dtype([("ply", np.int8), ("to_play", np.int8)])
 
     def legal(state, actions):
@@ -330,13 +353,20 @@ def test_networks_see_who_is_to_play_and_answer_in_that_order(players):
         state.ply += 1
         state.to_play = ramify.OVER if state.ply == 9 else (state.to_play + 1) % players
 
+    return ramify.Game(
+        dtype, legal, step, num_players=players, num_actions=2, observe=observe,
+        observation_shape=shape, payoff_range=(0, 9),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("players", [1, 2, 3])
+def test_networks_see_who_is_to_play_and_answer_in_that_order(players):
+    """Values that only depend on how many plies there are until a player's turn."""
+
     def observe(state, player, planes):
         planes[0], planes[1] = state.ply, player
 
-    game = ramify.Game(
-        dtype, legal, step, num_players=players, num_actions=2, observe=observe,
-        observation_shape=(2,), payoff_range=(0, 9),
-    )  # fmt: skip
+    game = line_of_plies(observe, shape=(2,), players=players)
     seen = []
 
     def network(observations):
@@ -511,6 +541,44 @@ def test_a_call_that_takes_too_long_ends_the_search():
     evaluator = evaluators.python(hangs, priors=True, timeout=0.05)
     with pytest.raises(RamifyError, match=r"hangs raised TimeoutError: no answer within 0\.05 s"):
         visits(evaluator)
+
+
+def test_a_call_that_never_returns_does_not_keep_the_process():
+    program = """
+import threading
+import numpy as np
+from ramify import RamifyError, evaluators, games, search
+
+def hangs(states):
+    threading.Event().wait()
+
+game = games.tic_tac_toe()
+try:
+    search(game, game.start(), num_simulations=5, evaluator=evaluators.python(hangs, timeout=0.05))
+except RamifyError as error:
+    print(error)
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120
+    )
+    assert "TimeoutError: no answer within 0.05 seconds for 1 of 1 calls" in ended.stdout
+
+
+def test_threads_wait_for_the_next_batch_and_end_where_nobody_asks_any_more():
+    def count():
+        return sum(each.name.startswith("ramify-evaluator") for each in threading.enumerate())
+
+    before, batch = count(), np.zeros(5, GAME.dtype)
+    asked = evaluators.Callers(judge_batch, True, 3, None)
+    for _ in range(4):
+        assert np.array_equal(asked(batch)[1], np.float32(judge_batch(batch)[1]))
+    assert count() == before + 3
+    del asked
+    gc.collect()
+    deadline = time.monotonic() + 60
+    while count() > before:
+        assert time.monotonic() < deadline, "threads that nobody asks are still there"
+        time.sleep(0.01)
 
 
 def test_a_search_that_was_left_in_the_middle_can_go_on():

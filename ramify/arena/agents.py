@@ -19,7 +19,7 @@ import numpy as np
 
 from ramify import specs
 from ramify.errors import RamifyError
-from ramify.game import Game, StateView
+from ramify.game import Game
 from ramify.mcts import Searcher, search
 
 
@@ -77,12 +77,8 @@ class GreedyAgent:
     def _worth(self, state: np.record, action: int) -> float:
         after, reward = self.game.step(state, action)
         worth = float(reward[self.player])
-        heuristic = self.game.rules.heuristic
-        if heuristic is not None and not self.game.is_over(after):
-            values = np.zeros(self.game.num_players)
-            more = (self.game.data,) if self.game.takes_data("heuristic") else ()
-            heuristic(StateView(after), values, *more)
-            worth += self.game.discount * float(values[self.player])
+        if not self.game.is_over(after):
+            worth += self.game.discount * float(self.game.estimate(after)[self.player])
         return worth
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from ramify.arena.agents import SearchAgent
 from ramify.errors import RamifyError
 from ramify.game import Game
 from ramify.learn.run import Learned, Run, load
+
+if TYPE_CHECKING:
+    import torch
 
 
 class NetworkAgent:
@@ -23,18 +26,19 @@ class NetworkAgent:
 
     def __init__(
         self, run: str, simulations: int | None = None, seconds: float | None = None, *,
-        iteration: int | None = None, **options: Any,
+        iteration: int | None = None, network: torch.nn.Module | None = None, **options: Any,
     ) -> None:  # fmt: skip
         """
         Args:
             run: the folder of a run, or of one of its checkpoints.
             simulations, seconds: the budget of each search; as in training where none is given.
             iteration: of the checkpoint; by default the newest.
+            network: where it is a module of one's own, one like it, whose weights are replaced.
             options: as in `ramify.search`.
         """
         if "evaluator" in options:
             raise TypeError("the network of the run is the evaluator; leave evaluator= away")
-        self.run, self.iteration = run, iteration
+        self.run, self.iteration, self.network = run, iteration, network
         self.settings = {"simulations": simulations, "seconds": seconds} | options
         budget = {} if simulations or seconds else {"simulations": 1}
         SearchAgent(**self.settings | budget)  # refuses what no search has
@@ -51,8 +55,8 @@ class NetworkAgent:
 
     def _load(self, game: Game) -> Learned:
         if self.iteration is None:
-            return load(self.run, game)
-        return Run.open(self.run, game).learned(self.iteration)
+            return load(self.run, game, self.network)
+        return Run.open(self.run, game).learned(self.iteration, self.network)
 
     def begin(self, game: Game, player: int, seed: int) -> None:
         if self.agent is None:

@@ -18,7 +18,7 @@ import contextlib
 import hashlib
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
 
@@ -48,12 +48,13 @@ class Checkpoint:
     """What training was at the end of an iteration."""
 
     iteration: int
-    weights: Arrays
-    averaged: Arrays | None
-    optimizer: Arrays  # the tensors of its state, named index.name
-    settings: dict[str, Any]  # of the optimiser: "groups", and "numbers" of its state
+    weights: Arrays = field(repr=False)
+    averaged: Arrays | None = field(repr=False)
+    # The tensors of its state, named index.name; and of its settings "groups" and "numbers".
+    optimizer: Arrays = field(repr=False)
+    settings: dict[str, Any] = field(repr=False)
     counters: dict[str, int | float]
-    generators: dict[str, Any]  # the states of generators by name
+    generators: dict[str, Any] = field(repr=False)  # the states of generators by name
     replay_end: int  # positions of the replay that training had seen
     network: dict[str, Any]  # as `network.describe` tells it
     game: dict[str, Any]  # as `treefile.describe_game` tells it

@@ -24,6 +24,7 @@ from ramify import evaluators
 from ramify.errors import BrokenGame, RamifyError
 from ramify.game import Game
 from ramify.learn.extras import load_module
+from ramify.learn.files import told
 from ramify.learn.replay import observed
 from ramify.learn.targets import symmetries_of
 from ramify.treefile import replacing
@@ -46,7 +47,18 @@ def evaluator(
         cache: how much memory may hold what the network said of states.
     """
     function = predictor(model, game, backend=backend, symmetries=symmetries, threads=threads)
-    return evaluators.network(function, name=type(model).__name__, leaves=leaves, cache=cache)
+    version = _version_of(model) if backend == "torch" else None
+    return evaluators.network(
+        function, name=type(model).__name__, leaves=leaves, cache=cache, version=version
+    )
+
+
+def _version_of(model: nn.Module) -> Callable[[], int]:
+    """A number that grows whenever weights change where they are, as optimisers change them."""
+    tensors = [
+        tensor for tensor in (*model.parameters(), *model.buffers()) if not tensor.is_inference()
+    ]
+    return lambda: sum(tensor._version for tensor in tensors)
 
 
 def predictor(
@@ -130,7 +142,7 @@ def export_onnx(model: nn.Module, game: Game, path: str | os.PathLike[str]) -> N
     """Write a network as an ONNX file: input `observations`, outputs `logits` and `values`."""
     load_module("ramify.learn.network").check_network(model, game)
     content = onnx_bytes(model, game)
-    with replacing(Path(path)) as file:
+    with told(Path(path), "writing the network"), replacing(Path(path)) as file:
         file.write(content)
 
 

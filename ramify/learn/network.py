@@ -380,7 +380,8 @@ def check_module(network: Any) -> None:
     """Raise where something is no torch module."""
     if not isinstance(network, nn.Module):
         raise TypeError(
-            f"a network is a torch.nn.Module, as ramify.learn.mlp(game) makes one; got {network!r}"
+            "a network is a torch.nn.Module, as ramify.learn.mlp(game) makes one; got a "
+            f"{type(network).__name__} (what train and load return has .evaluator() and .network())"
         )
 
 

@@ -145,7 +145,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     # Where, and how long.
     workers: Annotated[Count, about(
-        "processes that play; with 1 the run is the same every time")] = 1
+        "processes that play; with 1 and without max_hours the run is the same every time")] = 1
     backend: Annotated[Literal["process", "ray"], about("what runs the workers")] = "process"
     inference: Annotated[Literal["torch", "onnx", "int8"], about(
         "what computes the network in a search; int8: ONNX with 8 bits in self-play, less exact "
@@ -172,6 +172,11 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             raise RamifyError(
                 'policy_target="gumbel" is what a search with root_selection="gumbel" finds; give '
                 "both, or neither"
+            )
+        if self.noise_end is not None and self.noise_iterations == 0:
+            raise RamifyError(
+                f"noise_end={self.noise_end} is reached after noise_iterations, which is 0: give "
+                "that, too"
             )
         start, window = self.replay_start, self.replay_window
         if start is not None and window is not None and start > window:
@@ -243,8 +248,19 @@ def check_learnable(game: Game) -> None:
 def fill_in(options: Options, game: Game) -> Options:
     """Options in which everything is said that the game decides."""
     check_learnable(game)
+    # Refused before anyone plays.
     if options.solver:
-        checked_options(game, solver=True)  # refused before anyone plays
+        checked_options(game, solver=True)
+    if options.network == "tower" and len(game.observation_shape or ()) != 3:
+        raise RamifyError(
+            f'network="tower" looks at planes, [channels, rows, cols]; {game.name} has '
+            f'observation_shape={game.observation_shape}: use network="mlp"'
+        )
+    if options.evaluation_symmetries and game.symmetries is None:
+        raise RamifyError(
+            f"evaluation_symmetries=True: {game.name} has no symmetries; give "
+            "Game(symmetries=...), or leave it False"
+        )
     length = min(game.max_plies or LONGEST, LONGEST)
     simulations = options.num_simulations or min(400, max(50, 2 * game.num_actions))
     episodes = options.episodes_per_iteration or min(256, max(32, math.ceil(POSITIONS / length)))

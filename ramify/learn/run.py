@@ -14,6 +14,7 @@ found damaged is left out, told in `Run.warnings`, and replaced by what was ther
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 import json
 import os
@@ -56,7 +57,7 @@ VERSION = 1
 # --- what was learned ----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Learned:
     """A network as it was at a checkpoint, for use in searches."""
 
@@ -64,6 +65,9 @@ class Learned:
     options: Options
     checkpoint: Checkpoint
     module: torch.nn.Module | None = None  # a network of one's own, which cannot be built from here
+
+    def __repr__(self) -> str:
+        return f"<Learned: {self.game.name}, iteration {self.checkpoint.iteration}>"
 
     def network(self) -> torch.nn.Module:
         """The network with the averaged weights, where there are some, else with the last."""
@@ -165,6 +169,7 @@ class Run:
         self.game = game
         self.options = options
         self.warnings = warnings  # what is damaged and left out, in words
+        self.own_network: torch.nn.Module | None = None  # that it was trained with, if not ours
         self._lock = lock
 
     @classmethod
@@ -458,25 +463,35 @@ class Run:
         """What was learned up to an iteration, or up to now.
 
         Args:
-            network: needed where it is a module of one's own; its weights are replaced.
+            network: where it is a module of one's own, one like it, whose weights are replaced.
+                What `train` returns has a copy of that which was trained.
         """
+        if network is None and self.own_network is not None:
+            network = copy.deepcopy(self.own_network)
         checkpoint = self.checkpoint(iteration)
         if checkpoint is None:
             why = f" that is whole: {'; '.join(self.warnings)}" if self.warnings else " yet"
             raise RamifyError(f"{self.folder} has no checkpoint{why}; train on until there is one")
         return _learned(self.folder, checkpoint, self.game, network)
 
-    def network(self, iteration: int | None = None) -> torch.nn.Module:
-        """The network of the newest checkpoint, or of one of before."""
-        return self.learned(iteration).network()
+    def network(
+        self, iteration: int | None = None, network: torch.nn.Module | None = None
+    ) -> torch.nn.Module:
+        """The network of the newest checkpoint, or of one of before; arguments as in `learned`."""
+        return self.learned(iteration, network).network()
 
-    def evaluator(self, iteration: int | None = None, **options: Any) -> Evaluator:
+    def evaluator(
+        self, iteration: int | None = None, network: torch.nn.Module | None = None, **options: Any
+    ) -> Evaluator:
         """That network as what values leaves; options as in `ramify.learn.evaluator`."""
-        return self.learned(iteration).evaluator(**options)
+        return self.learned(iteration, network).evaluator(**options)
 
-    def export_onnx(self, path: str | os.PathLike[str], iteration: int | None = None) -> None:
+    def export_onnx(
+        self, path: str | os.PathLike[str], iteration: int | None = None,
+        network: torch.nn.Module | None = None,
+    ) -> None:  # fmt: skip
         """Write that network as an ONNX file."""
-        self.learned(iteration).export_onnx(path)
+        self.learned(iteration, network).export_onnx(path)
 
 
 def _row(line: bytes) -> dict[str, Any]:

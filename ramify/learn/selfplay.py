@@ -153,7 +153,13 @@ class _Play:
 
     @property
     def is_over(self) -> bool:
-        return self.game.is_over(self.state)
+        return self.game.is_over(self.state) or self._is_cut
+
+    @property
+    def _is_cut(self) -> bool:
+        """Whether it ends here because it has as many plies as the game allows."""
+        most = self.game.max_plies
+        return most is not None and len(self.rewards) >= most
 
     @property
     def _is_cut_over(self) -> bool:
@@ -222,7 +228,7 @@ class _Play:
                 return
 
     def _pass_chance(self) -> None:
-        while self.game.to_play(self.state) == CHANCE:
+        while self.game.to_play(self.state) == CHANCE and not self._is_cut:
             outcomes = self.game.outcomes(self.state)
             drawn = self.rng.choice(len(outcomes), p=[share for _, share in outcomes])
             self._step(outcomes[int(drawn)][0])
@@ -230,8 +236,7 @@ class _Play:
     def _step(self, action: int) -> None:
         self.state, reward = self.game.step(self.state, action)
         self.rewards.append(reward)
-        longest = self.game.max_plies or ENDLESS
-        if len(self.rewards) >= longest and not self.is_over:
+        if len(self.rewards) >= ENDLESS and not self.is_over:
             raise BrokenGame(
                 f"an episode of {self.game.name} is not over after {len(self.rewards)} plies; give "
                 "the game max_plies=, or let it end"
@@ -244,8 +249,9 @@ class _Play:
         values = np.full((len(rewards), game.num_players), np.nan)
         values[plies] = self.values
         returns = n_step_returns(
-            rewards, discount=game.discount, values=values, num_steps=options.value_plies
-        )[plies]
+            rewards, discount=game.discount, values=values, num_steps=options.value_plies,
+            final_value=None if game.is_over(self.state) else game.estimate(self.state),
+        )[plies]  # fmt: skip
         returns[self.proven] = np.array(self.values)[self.proven]
         players = np.array([state["to_play"] for state in self.states])
         positions = make_positions(

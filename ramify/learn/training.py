@@ -61,6 +61,7 @@ def train(
     if module is None and network is not None:
         options["network"] = network
     with Run.begin(folder, game, algorithm=algorithm, **options) as run:
+        run.own_network = module
         _Training(run, module, progress).go()
     return run
 
@@ -102,7 +103,9 @@ class _Training:
         if checkpoint is None:
             self._save()
         else:
-            self.iteration, self.end = checkpoint.iteration, checkpoint.replay_end
+            self.iteration = checkpoint.iteration
+            # Positions may have been lost since; then it goes on with those that are there.
+            self.end = min(checkpoint.replay_end, self.run.replay.end)
             self.counters |= checkpoint.counters
         self.began = time.monotonic() - self.counters["seconds"]
         players = make_players(self.options)
@@ -205,10 +208,10 @@ class _Training:
         options = self.options
         if self.iteration <= options.playout_iterations:
             return None  # it does not play yet
-        if options.inference != "int8" or self.end < options.batch_size:
-            return self._sent(self._playing())
         assert options.replay_window is not None
         window = self.run.replay.window(options.replay_window, end=self.end)
+        if options.inference != "int8" or window.num_positions < options.batch_size:
+            return self._sent(self._playing())
         # Not the generator of learning: what that draws does not depend on who computes.
         seen = window.draw(np.random.default_rng(self.iteration), options.batch_size)
         return inference.int8_bytes(self._playing(), self.run.game, seen.observations)
@@ -350,18 +353,28 @@ class _Training:
     def _tell(self, phase: str, done: int, total: int) -> None:
         if self.progress is None:
             return
-        counters, most = self.counters, self.options.max_iterations
-        left = None
-        if self.options.max_hours is not None:
-            left = max(0.0, 3600 * self.options.max_hours - self.seconds)
-        elif most is not None and self.iteration > 1:
-            left = self.seconds / (self.iteration - 1) * (most - self.iteration + 1)
+        counters = self.counters
         self.progress(Progress(
-            phase, done, total, self.iteration, most, int(counters["games"]),
-            int(counters["positions"]), int(counters["simulations"]),
+            phase, done, total, self.iteration, self.options.max_iterations,
+            int(counters["games"]), int(counters["positions"]), int(counters["simulations"]),
             self.rates["games_per_second"], self.rates["simulations_per_second"],
-            self.losses.get("policy_loss"), self.losses.get("value_loss"), self.seconds, left,
+            self.losses.get("policy_loss"), self.losses.get("value_loss"), self.seconds,
+            self._seconds_left(),
         ))  # fmt: skip
+
+    def _seconds_left(self) -> float | None:
+        """Until the first of all limits is reached; None where nothing tells yet."""
+        options, done = self.options, self.iteration - 1
+        limits = []
+        if options.max_hours is not None:
+            limits.append(3600 * options.max_hours - self.seconds)
+        iterations = [] if options.max_iterations is None else [options.max_iterations]
+        if options.max_games is not None:
+            assert options.episodes_per_iteration is not None
+            iterations.append(math.ceil(options.max_games / options.episodes_per_iteration))
+        if iterations and done > 0:
+            limits.append(self.seconds / done * (min(iterations) - done))
+        return max(0.0, min(limits)) if limits else None
 
 
 def scheduled(rate: float, end: float, share: float, kind: str) -> float:

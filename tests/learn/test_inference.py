@@ -11,6 +11,7 @@ import pytest
 
 import ramify
 from ramify import BrokenGame, RamifyError, games
+from ramify.forest import Forest
 
 torch = pytest.importorskip("torch", reason="the learn extra is not installed")
 pytest.importorskip("onnxruntime", reason="the learn extra is not installed")
@@ -134,6 +135,23 @@ def test_torch_follows_the_module_and_onnx_keeps_its_weights():
     shaken(module, seed=2)
     assert np.abs(live(observations)[0] - before[0]).max() > 1e-3
     assert np.array_equal(kept(observations)[0], before[1])
+
+
+def test_a_search_forgets_what_other_weights_have_said():
+    game = games.tic_tac_toe()
+    module = small(game)
+
+    def priors(forest):
+        forest.plant([0], [game.start()], num_simulations=20)
+        forest.run()
+        return forest.root(0).priors.copy()
+
+    forest = Forest(game, 1, evaluator=inference.evaluator(module, game))
+    before = priors(forest)
+    shaken(module, seed=2)
+    found, fresh = priors(forest), Forest(game, 1, evaluator=inference.evaluator(module, game))
+    assert found == pytest.approx(priors(fresh), abs=1e-6)
+    assert np.abs(found - before).max() > 1e-3
 
 
 def test_asking_does_not_teach_batch_norms():

@@ -265,7 +265,7 @@ def test_a_network_that_answers_no_numbers_is_refused():
 
 
 def test_what_is_no_module_is_refused():
-    with pytest.raises(TypeError, match=r"a network is a torch.nn.Module.*got 'net'"):
+    with pytest.raises(TypeError, match=r"a network is a torch.nn.Module.*got a str"):
         network.check_network("net", games.tic_tac_toe())
 
 

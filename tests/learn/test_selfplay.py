@@ -9,6 +9,7 @@ import pytest
 
 import ramify
 from ramify import evaluators, games
+from ramify.learn import selfplay
 from ramify.learn.options import make_options
 from ramify.learn.selfplay import Setup, by_playouts, play_episodes, search_options
 
@@ -161,16 +162,34 @@ def test_from_the_cutover_on_the_best_action_is_taken(rule):
     assert len(lines[9]) > 4
 
 
-def test_a_game_without_an_end_is_refused():
+def endless(**options):
+    """Tic-tac-toe in which nothing happens, for ever."""
+
     def step(state, action, reward):
         state.to_play = 1 - state.to_play
 
-    game = ramify.Game(
-        GAME.dtype, GAME.rules.legal, step, num_players=2, num_actions=9, max_plies=5,
-        observe=GAME.rules.observe, observation_shape=GAME.observation_shape, name="endless",
+    return ramify.Game(
+        GAME.dtype, GAME.rules.legal, step, num_players=2, num_actions=9, name="endless",
+        observe=GAME.rules.observe, observation_shape=GAME.observation_shape, **options,
     )  # fmt: skip
-    with pytest.raises(ramify.BrokenGame, match="endless is not over after 5 plies"):
-        played(game)
+
+
+def test_a_game_without_an_end_is_refused(monkeypatch):
+    monkeypatch.setattr(selfplay, "ENDLESS", 7)
+    with pytest.raises(ramify.BrokenGame, match="endless is not over after 7 plies; give the game"):
+        played(endless())
+
+
+@pytest.mark.parametrize("worth", [0.0, 0.25])
+def test_an_episode_that_is_cut_is_worth_what_the_heuristic_says(worth):
+    def heuristic(state, values):
+        values[0], values[1] = worth, -worth
+
+    game = endless(max_plies=5, discount=0.5, heuristic=heuristic if worth else None)
+    for episode in played(game):
+        assert episode.num_plies == 5
+        for_first = worth * 0.5 ** np.arange(5, 0, -1)
+        assert episode.positions["returns"][:, 0] == pytest.approx(for_first * [1, -1, 1, -1, 1])
 
 
 def keeping(state, solution):

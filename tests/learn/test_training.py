@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import os
 import random
+import shutil
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+import ramify
 from ramify import games
 from ramify.errors import RamifyError
+from ramify.learn.agents import NetworkAgent
 from ramify.learn.run import Run
 from tests.learn.faults import ROOT, killed_at
 from tests.learn.troubles import Poisoned
@@ -108,6 +113,35 @@ def test_a_training_that_is_killed_again_and_again_ends_with_the_same_weights(
     check_killed(game, whole, tmp_path / "run", seed, kills=5, interval=1 + seed % 3)
 
 
+@pytest.mark.slow
+def test_a_training_may_be_killed_at_every_write(game, tmp_path):
+    expected = hash_of(train(game, tmp_path / "whole", 2))
+    for call in itertools.count(1):
+        work = functools.partial(train, game, tmp_path / str(call), 2)
+        changes = killed_at(call, work)
+        assert hash_of(work()) == expected
+        if changes < 0:
+            break
+    assert call > 30
+
+
+@pytest.mark.parametrize("inference", ["onnx", "int8"])
+@pytest.mark.parametrize("damage", ["replay moved away", "index cut off", "shard cut off"])
+def test_a_run_learns_on_from_what_is_left_of_its_replay(game, tmp_path, damage, inference):
+    folder = train(game, tmp_path / "run", 3, inference=inference).folder
+    if damage == "replay moved away":
+        shutil.move(folder / "replay", tmp_path / "aside")
+    else:
+        pattern = "*.index" if damage == "index cut off" else "*.positions"
+        (path,) = (folder / "replay").glob(pattern)
+        os.truncate(path, path.stat().st_size // 4)
+    run = train(game, folder, 5, inference=inference)
+    steps = [row["steps"] for row in run.metrics("learning")]
+    assert steps[2] < steps[3] < steps[4]
+    assert run.warnings
+    assert run.checkpoint().replay_end == run.replay.end
+
+
 def test_a_run_that_has_come_to_its_end_stays_as_it_is(game, whole):
     before = hash_of(whole)
     train(game, whole.folder, 4)
@@ -119,6 +153,17 @@ def test_a_run_ends_at_its_limit(game, tmp_path, limit):
     run = training.train(game, tmp_path / "run", **SMALL, **limit)
     assert run.iterations()[-1] == 3
     assert run.replay.num_episodes == 24
+
+
+def test_a_run_ends_when_its_time_is_over_and_has_slowed_down_by_then(game, tmp_path, monkeypatch):
+    seconds = itertools.count()
+    monkeypatch.setattr(training, "time", SimpleNamespace(monotonic=lambda: float(next(seconds))))
+    run = training.train(game, tmp_path / "run", **SMALL, max_hours=300 / 3600)
+    ends = [row["seconds"] for row in run.metrics("checkpoint")]
+    assert ends[-2] < 300 <= ends[-1]
+    rates = [row["learning_rate"] for row in run.metrics("learning")]
+    assert np.diff(rates).max() <= 0
+    assert rates[-1] == pytest.approx(1e-4, rel=0.1)
 
 
 # --- what goes wrong -----------------------------------------------------------------------------
@@ -152,9 +197,22 @@ def test_a_network_of_ones_own_is_trained_and_measured(game, tmp_path):
     assert [row["past"] for row in run.metrics("ladder")] == [0, 1]
     run = training.train(game, tmp_path / "other", network=network, **SMALL, max_iterations=1)
     assert any((each != before[name]).any() for name, each in network.state_dict().items())
-    learned = run.learned(network=Small(game))
-    averaged = learned.checkpoint.averaged["policy.weight"]
-    assert np.array_equal(learned.network().policy.weight.detach().numpy(), averaged)
+    averaged = run.checkpoint().averaged["policy.weight"]
+    opened = Run.open(run.folder)
+    for found in (run.network(), opened.network(network=Small(game))):
+        assert np.array_equal(found.policy.weight.detach().numpy(), averaged)
+    with pytest.raises(RamifyError, match=r"a module of your own.*hand it over as network="):
+        opened.evaluator()
+    result = ramify.search(game, game.start(), evaluator=run.evaluator(), num_simulations=20)
+    for evaluator in (opened.evaluator(network=Small(game)), run.evaluator(backend="torch")):
+        again = ramify.search(game, game.start(), evaluator=evaluator, num_simulations=20)
+        assert again.edges["prior"] == pytest.approx(result.edges["prior"], abs=1e-6)
+    agent = NetworkAgent(str(run.folder), simulations=5, network=Small(game))
+    agent.begin(game, 0, seed=0)
+    assert agent.act(game.start()) in game.legal(game.start())
+    # The one that was trained is as training left it, the last and not the averaged.
+    last = run.checkpoint().weights["policy.weight"]
+    assert np.array_equal(network.policy.weight.detach().numpy(), last)
 
 
 def test_losses_that_are_no_numbers_end_it_with_a_diagnosis_and_the_last_checkpoint(game, tmp_path):
@@ -314,6 +372,43 @@ def test_quick_ways_to_learn_go_on_exactly_as_well(game, tmp_path):
     assert hash_of(exact)[1] != hash_of(whole)[1]
 
 
+GUMBEL = {"root_selection": "gumbel", "policy_target": "gumbel"}
+
+
+@pytest.mark.parametrize(
+    ("options", "change"),
+    [
+        ({}, {"gradient_clip": 1e-3}), ({}, {"average_decay": 0.5}), ({}, {"weight_decay": 1.0}),
+        ({}, {"value_weight": 5.0}), ({}, {"evaluation_symmetries": True}), ({}, {"leaves": 4}),
+        ({}, {"temperature_decay": 0.1}), ({}, {"noise_alpha": 0.01}), ({}, {"c": 5.0}),
+        (GUMBEL, {"num_considered": 2}),
+    ],
+    ids=lambda given: next(iter(given), None),
+)  # fmt: skip
+def test_every_option_changes_what_comes_out(game, tmp_path, options, change):
+    plain = train(game, tmp_path / "plain", 2, **options).checkpoint()
+    other = train(game, tmp_path / "other", 2, **options, **change).checkpoint()
+    same = [
+        np.array_equal(each, other.best_weights[name]) for name, each in plain.best_weights.items()
+    ]
+    assert not all(same)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"network": "tower"}, r'observation_shape=\(.*\): use network="mlp"'),
+        ({"evaluation_symmetries": True}, "evaluation_symmetries=True: nim.* has no symmetries"),
+        ({"noise_end": 0.1}, "noise_end=0.1 is reached after noise_iterations, which is 0"),
+        ({"solver": True, "num_simulations": 0}, "num_simulations=0: expected"),
+    ],
+)
+def test_options_that_cannot_work_are_refused_before_anything_is_written(tmp_path, options, told):
+    with pytest.raises(RamifyError, match=told):
+        train(games.nim(), tmp_path / "run", 1, **options)
+    assert not (tmp_path / "run").exists()
+
+
 # --- what is told --------------------------------------------------------------------------------
 
 
@@ -351,6 +446,15 @@ def test_progress_tells_what_is_done_and_what_is_left(game, tmp_path):
     assert told[-1].positions == run.replay.end
     assert told[0].seconds_left is None
     assert told[-1].seconds_left > 0
+
+
+@pytest.mark.parametrize(
+    "limits", [{"max_games": 16}, {"max_hours": 1.0, "max_iterations": 2}], ids=["games", "first"]
+)
+def test_what_is_left_is_until_the_first_limit(game, tmp_path, limits):
+    told = []
+    training.train(game, tmp_path / "run", progress=told.append, **SMALL, **limits)
+    assert 0 < told[-1].seconds_left < 600
 
 
 @pytest.mark.parametrize(

@@ -147,8 +147,8 @@ def test_an_episode_that_raises_an_error_three_times_is_left_out_and_named(playe
 
 
 def test_an_error_in_every_episode_ends_it_with_the_message(players, make):
-    hasty = troubles.without_end()
-    with pytest.raises(RamifyError, match="an episode of hasty is not over after 3 plies; give"):
+    hasty = troubles.over_at_once()
+    with pytest.raises(RamifyError, match="hasty is over before anyone has acted"):
         list(players.play(make(game=hasty), CHUNKS))
 
 
@@ -160,7 +160,7 @@ def test_errors_in_more_episodes_than_can_be_played_end_it(players, make):
 
 def test_after_an_error_they_play_on(players, make):
     with pytest.raises(RamifyError):
-        list(players.play(make(game=troubles.without_end()), CHUNKS))
+        list(players.play(make(game=troubles.over_at_once()), CHUNKS))
     assert sorted(each.number for each in players.play(make(), CHUNKS)) == NUMBERS
 
 
@@ -195,6 +195,14 @@ def test_an_episode_whose_worker_dies_three_times_is_left_out_and_named(others, 
     tried = [numbers for _, numbers in notes(tmp_path)]
     assert tried.count((4, 5, 6, 7)) == 3
     assert tried.count((6,)) == 3
+
+
+def test_a_checkpoint_whose_worker_dies_is_measured_by_another_one(others, tmp_path):
+    game = games.nim()
+    given = game, options_of(game, ladder_games=2), talkative(game), None, 3
+    found = others.measure(troubles.DeadlyRung(*given, str(tmp_path)), lambda done, total: None)
+    assert (tmp_path / "tried").exists()
+    assert found["games"] == Rung(*given).measure(lambda done, total: None)["games"]
 
 
 class Killer:

@@ -12,6 +12,7 @@ from pathlib import Path
 import ramify
 from ramify import games
 from ramify.learn.selfplay import Setup
+from ramify.learn.workers import Rung
 
 
 @dataclass(frozen=True)
@@ -45,18 +46,36 @@ class Poisoned(Noted):
             yield episode
 
 
+@dataclass(frozen=True)
+class DeadlyRung(Rung):
+    """Kills whoever measures it the first time."""
+
+    folder: str = ""
+
+    def measure(self, progress):
+        mark = Path(self.folder) / "tried"
+        if not mark.exists():
+            mark.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().measure(progress)
+
+
 def notes(folder):
     """Who has played what, in no order: pairs of a process and its episodes."""
     texts = [path.read_text().split() for path in Path(folder).iterdir()]
     return [(int(pid), tuple(map(int, numbers))) for pid, *numbers in filter(None, texts)]
 
 
-def without_end():
-    """Tic-tac-toe that claims to be over after 3 plies."""
+def over_at_once():
+    """Tic-tac-toe that ends before it begins."""
     whole = games.tic_tac_toe()
+
+    def start(state):
+        state.to_play = ramify.OVER
+
     return ramify.Game(
         whole.dtype, whole.rules.legal, whole.rules.step, num_players=2, num_actions=9,
-        observe=whole.rules.observe, observation_shape=whole.observation_shape, max_plies=3,
+        observe=whole.rules.observe, observation_shape=whole.observation_shape, start=start,
         name="hasty",
     )  # fmt: skip
 
