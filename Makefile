@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 .DEFAULT_GOAL := help
 
 help:  ## what can be done here
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
+	@grep -hE '^[a-z -]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/; s/^(.{12,})\t/\1\n\t/' | expand -t 12
 
 $(BIN)/ramify: pyproject.toml
 	$(PYTHON) -m venv $(VENV)

@@ -1,11 +1,12 @@
 """Trees for networks: what a search costs beside the network, against mctx. Prints JSON.
 
-    python benchmarks/batches.py [mctx] [episodes] [network]
+    python benchmarks/batches.py [mctx] [episodes] [rates] [network]
 
 mctx: both sides search the same model with Gumbel's rule: a table of log-priors and values stands
 for the network, so that hardly anything but the tree is left. mctx is jitted for the CPU, on one
 thread. Ratios are of CPU time per simulation, from runs that take turns. episodes: what self-play
-of connect four takes beside the network. network: what that takes, a tower of 64 x 4.
+of connect four takes beside the network, a tower of 64 x 4; rates: how fast it is with it, by torch
+and ONNX; network: what that takes.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ import numpy as np
 import ramify
 from ramify import evaluators, games, learn, selection
 from ramify.forest import Forest
+from ramify.learn.selfplay import play_episodes
 
 NUM_PLACES = 4096  # states of the model, which repeat
 NUM_SIMULATIONS = 50
@@ -193,41 +195,46 @@ def connect_four_network() -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarra
     return lambda observations: (logits[: len(observations)], values[: len(observations)])
 
 
-def play(forest: Forest, num_simulations: int, num_moves: int, seed: int) -> None:
-    """Let every tree play, each move the most visited, new episodes where some end."""
-    game = forest.game
-    states = [game.start() for _ in range(forest.num_trees)]
-    forest.plant(range(forest.num_trees), states, num_simulations=num_simulations, seed=seed)
-    moves = 0
-    while moves < num_moves:
-        for tree in forest.step():
-            root = forest.root(tree)
-            state, _ = game.step(states[tree], int(root.actions[root.visits.argmax()]))
-            states[tree] = game.start() if game.is_over(state) else state
-            moves += 1
-            forest.plant(
-                [tree], [states[tree]], num_simulations=num_simulations, seed=seed + moves
-            )  # fmt: skip
-
-
 def episodes() -> dict[str, Any]:
     """Self-play of connect four: microseconds per simulation of all that is not the network."""
-    game, num_simulations, num_moves = games.connect_four(), 100, 200
-    rules: dict[str, dict[str, Any]] = {
-        "gumbel": {"root_selection": selection.gumbel()},
-        "puct, noise": {"root_noise": selection.dirichlet()},
-    }
+    game = games.connect_four()
     found: dict[str, Any] = {"wanted, at most": 10.0}
-    for label, options in rules.items():
+    for rule, target in (("gumbel", "gumbel"), ("puct", "visits")):
         for num_trees, leaves in ((8, 1), (64, 1), (1, 8), (8, 8)):
+            options = learn.make_options(
+                game, num_simulations=100, num_trees=num_trees, leaves=leaves, root_selection=rule,
+                policy_target=target,
+            )  # fmt: skip
             network = evaluators.network(connect_four_network(), leaves=leaves, cache=0)
-            forest = Forest(game, num_trees, evaluator=network, **options)
             times = []
             for turn in range(6):
+                numbers = range(8 * turn, 8 * turn + 8)
                 began = time.process_time()
-                play(forest, num_simulations, num_moves, seed=1000 * turn)
-                times.append(1e6 * (time.process_time() - began) / num_moves / num_simulations)
-            found[f"{label}, {num_trees} x {leaves} leaves, us"] = round(min(times), 2)
+                played = list(play_episodes(game, network, options, numbers))
+                taken = time.process_time() - began
+                times.append(1e6 * taken / sum(each.simulations for each in played))
+            found[f"{rule}, {num_trees} x {leaves} leaves, us"] = round(min(times), 2)
+    return found
+
+
+def rates() -> dict[str, Any]:
+    """Self-play of connect four with a tower of 64 x 4, by one process with one thread."""
+    game = games.connect_four()
+    tower, found = learn.tower(game), dict[str, Any]()
+    options = learn.make_options(
+        game, num_simulations=64, root_selection="gumbel", policy_target="gumbel"
+    )
+    for backend in ("torch", "onnx", "int8"):
+        network = learn.evaluator(tower, game, backend=backend)
+        list(play_episodes(game, network, options, range(1)))  # compiles
+        began = time.perf_counter()
+        played = list(play_episodes(game, network, options, range(1, 65)))
+        taken = time.perf_counter() - began
+        for what, count in (
+            ("positions", sum(len(each.positions) for each in played)),
+            ("simulations", sum(each.simulations for each in played)),
+        ):
+            found[f"{backend}, {what} a second"] = round(count / taken)
     return found
 
 
@@ -272,7 +279,7 @@ def seconds_of(function: Callable[[], Any]) -> float:
     return statistics.median(taken)
 
 
-SECTIONS = {"mctx": against_mctx, "episodes": episodes, "network": network}
+SECTIONS = {"mctx": against_mctx, "episodes": episodes, "rates": rates, "network": network}
 
 
 def main() -> None:

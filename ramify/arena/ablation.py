@@ -114,9 +114,10 @@ def ablate(
     grid = read_grid(vary, base)
     budgets = _budgets(grid, simulations, seconds)
     path = None if folder is None else Path(folder)
+    settings = {"openings": openings, "seed": seed, "max_seconds": max_seconds}
     told = {
         "game": treefile.find_spec(chosen) or chosen.name, "vary": grid.axes, "base": grid.base,
-        "pairing": pairing, "openings": openings, "seed": seed, "max_seconds": max_seconds,
+        "pairing": pairing, **settings,
     }  # fmt: skip
     if path is not None:
         _check_folder(path, json.loads(json.dumps(told, default=list)))
@@ -129,7 +130,7 @@ def ablate(
     for place, (budget, pair) in enumerate(meetings):
         agents = _agents(grid, budget, pair, chosen.num_players)
         result = match(
-            chosen, agents, num_games=num_games, openings=openings, seed=seed, processes=processes,
+            game, agents, num_games=num_games, openings=openings, seed=seed, processes=processes,
             path=None if path is None else path / _file_name(budget, pair),
             max_seconds=max_seconds,
             progress=_told(progress, place, len(meetings), grid, budget, pair),
@@ -138,7 +139,7 @@ def ablate(
         if result.status == "interrupted":
             status = "interrupted"
             break
-    return Ablation(chosen, grid, pairing, budgets, results, status)
+    return Ablation(chosen, grid, pairing, budgets, results, status, settings)
 
 
 @dataclass(frozen=True)
@@ -280,6 +281,7 @@ class Ablation:
     budgets: list[Budget]
     meetings: list[Meeting]
     status: str  # "complete" or "interrupted"
+    settings: dict[str, Any]  # of the matches: openings, seed, max_seconds
 
     @functools.cached_property
     def table(self) -> list[Row]:
@@ -292,7 +294,10 @@ class Ablation:
             if row.setting == setting and budget in (None, row.budget):
                 return row
         names = ", ".join(dict.fromkeys(f"{row.setting!r}" for row in self.table))
-        raise RamifyError(f"no setting {setting!r} at budget {budget!r}; there are {names}")
+        steps = ", ".join(dict.fromkeys(f"{row.budget!r}" for row in self.table))
+        raise RamifyError(
+            f"no setting {setting!r} at budget {budget!r}; settings are {names}, budgets {steps}"
+        )
 
     def to_json(self) -> dict[str, Any]:
         """All of it but the games, ready for `json.dumps`."""
@@ -302,6 +307,7 @@ class Ablation:
             "base": self.grid.base,
             "pairing": self.pairing,
             "status": self.status,
+            "settings": self.settings,
             "games": self.num_games,
             "openings": self.num_openings,
             "rows": [plain_row(row) for row in self.table],
@@ -399,7 +405,8 @@ class Ablation:
         base = ", ".join(f"{name}={value}" for name, value in self.grid.base.items())
         return [
             f"{self.game.name}: {self.num_games:,} games, {self.num_openings:,} openings, "
-            f"pairing {self.pairing}, {self.status}{f'; all settings: {base}' if base else ''}"
+            f"pairing {self.pairing}, seed {self.settings['seed']}, {self.status}"
+            f"{f'; all settings: {base}' if base else ''}"
         ]
 
     def _cells(self) -> list[list[str]]:

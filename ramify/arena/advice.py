@@ -112,10 +112,17 @@ def advise(
     """
     chosen = specs.read_game(game) if isinstance(game, str) else game
     _refuse_vectors(chosen)
+    _, _, *known = [n for n in inspect.signature(search).parameters if n not in _NOT_OPTIONS]
     for name in options:
         if name in _NOT_OPTIONS:
             raise TypeError(f"advise finds {name} itself; leave it away")
+        if name not in known:
+            raise TypeError(f"search has no option {name!r}; it has {', '.join(known)}")
     steps = _checked(budgets, num_seeds, tolerance)
+    if reference_simulations is not None and reference_simulations < 1:
+        raise RamifyError(
+            f"reference_simulations must be at least 1, or None; got {reference_simulations}"
+        )
     drawn = random_states(chosen, num_positions, seed) if states is None else list(states)
     kept = [chosen.copy(state) for state in drawn if _has_choice(chosen, state)]
     if not kept:

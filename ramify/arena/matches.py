@@ -25,7 +25,7 @@ from ramify.game import Game
 from ramify.processes import BACKENDS
 
 DEFAULT_GAMES = 100  # of each group of agents
-MOST_SEATINGS = 6  # of one group of agents: all orders up to three players, rotations beyond
+MOST_SEATINGS = 6  # of an opening: all orders up to three players, the rotations of one beyond
 PAIR = 2  # games of an opening between two agents
 MOST_DRAWS = 1000  # of an opening before there seems to be no other one
 
@@ -59,10 +59,11 @@ def match(
 ) -> MatchResult:
     """What comes out of many games between agents: scores, ratings, intervals.
 
-    Every opening is played in all seatings (beyond three players: all rotations of seats), with the
-    same dice. Where there are more agents than seats every group of agents plays. The games follow
-    from the settings alone, not from where they are played; Ctrl-C ends the match with what there
-    is, and the same call with a `path` goes on where it was, also with more games.
+    Every opening is played in all seatings (beyond three players: in all rotations of an order,
+    each opening of another one), with the same dice. Where there are more agents than seats every
+    group of agents plays. The games follow from the settings alone, not from where they are played;
+    Ctrl-C ends the match with what there is, and the same call with a `path` goes on where it was,
+    also with more games.
 
     Args:
         game: or its text, as `connect_four(rows=5)`.
@@ -215,31 +216,36 @@ def schedule(
 ) -> list[Task]:
     """The games of a match. More games leave the first ones as they are."""
     groups = list(itertools.combinations(range(num_agents), game.num_players))
-    seatings = _seatings(game.num_players)
     if num_games is None and not isinstance(openings, int):
         num_openings = len(openings)
     else:
-        num_openings = math.ceil((num_games or DEFAULT_GAMES) / len(seatings))
+        each = len(_seatings(game.num_players, 0))
+        num_openings = math.ceil((num_games or DEFAULT_GAMES) / each)
     tasks: list[Task] = []
     drawn = itertools.islice(_openings(game, openings, seed), num_openings)
     for number, opening in enumerate(drawn):
         episode_seed = derived_seed(seed, "episode", number)
-        for group, seating in itertools.product(groups, seatings):
+        for group, seating in itertools.product(groups, _seatings(game.num_players, number)):
             seats = tuple(group[place] for place in seating)
             tasks.append(Task(len(tasks), number, seats, opening, episode_seed))
     return tasks
 
 
-def _seatings(num_players: int) -> list[tuple[int, ...]]:
+def _seatings(num_players: int, opening: int) -> list[tuple[int, ...]]:
     """Orders in which the agents of a group sit, each agent as often in each seat.
 
-    >>> _seatings(2), len(_seatings(3)), _seatings(4)[1]
-    ([(0, 1), (1, 0)], 6, (1, 2, 3, 0))
+    Beyond three players an opening has the rotations of one order, so that who sits before whom
+    changes from opening to opening.
+
+    >>> _seatings(2, 5), len(_seatings(3, 5)), _seatings(4, 0)[1], _seatings(4, 1)[1]
+    ([(0, 1), (1, 0)], 6, (1, 2, 3, 0), (1, 3, 2, 0))
     """
-    places = range(num_players)
     if math.factorial(num_players) <= MOST_SEATINGS:
-        return list(itertools.permutations(places))
-    return [tuple((place + turn) % num_players for place in places) for turn in places]
+        return list(itertools.permutations(range(num_players)))
+    place = opening % math.factorial(num_players - 1)
+    others = next(itertools.islice(itertools.permutations(range(1, num_players)), place, None))
+    order = (0, *others)
+    return [order[turn:] + order[:turn] for turn in range(num_players)]
 
 
 def _openings(game: Game, openings: Openings, seed: int) -> Iterator[tuple[int, ...]]:

@@ -85,10 +85,16 @@ def bradley_terry(
     [200.0, -200.0]
     """
     won = np.asarray(points, float)
-    n = won.shape[-1]
+    n = won.shape[-1] if won.ndim else 0
+    if won.ndim < 2 or won.shape[-2] != n:
+        raise RamifyError(
+            f"points are [..., n, n], what each agent won from each; got the shape {won.shape}"
+        )
     won = won + regularisation * (1.0 - np.eye(n))
     if not (np.isfinite(won).all() and (won >= 0).all()):
-        raise RamifyError("points must be finite and not negative")
+        raise RamifyError(
+            f"points must be finite and not negative; got {np.min(points):g} to {np.max(points):g}"
+        )
     if np.any(np.less_equal(regularisation, 0)):
         _check_connected(won)
     return _most_likely(won)

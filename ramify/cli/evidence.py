@@ -95,7 +95,7 @@ def match(
                 game,
                 sources,
                 num_games=games,
-                openings=_read_openings(chosen, openings),
+                openings=read_openings(chosen, openings),
                 seed=seed,
                 processes=processes,
                 backend=backend,
@@ -145,7 +145,7 @@ def _read_sprt(text: str, alpha: float, beta: float) -> Sprt:
     return Sprt(elo0, elo1, alpha, beta)
 
 
-def _read_openings(game: Game, text: str) -> int | list[list[int]]:
+def read_openings(game: Game, text: str) -> int | list[list[int]]:
     """A number of plies, or the openings in a file."""
     if re.fullmatch(r"\d+", text):
         return int(text)

@@ -12,6 +12,7 @@ from cyclopts import Parameter
 
 from ramify import specs
 from ramify.cli.app import INTERRUPTED, Flag, app, counting_bar
+from ramify.cli.evidence import read_openings
 from ramify.errors import RamifyError
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def ablate(
     games: int = 200,
     base: str = "",
     pairing: Literal["first", "neighbours", "all"] = "first",
-    openings: int = 2,
+    openings: str = "2",
     seed: int = 0,
     processes: int = 1,
     folder: Path | None = None,
@@ -51,7 +52,7 @@ def ablate(
         games: of each two settings at each budget, rounded up to whole openings.
         base: options that all settings share, as "solver=True, choice=lcb".
         pairing: each setting against the first one, against its neighbours, or all.
-        openings: random plies that games begin with.
+        openings: number of random plies, or a file with an opening on each line.
         seed: decides openings, chance outcomes and searches.
         processes: how many games are played at once.
         folder: where to write; ablation-GAME by default.
@@ -72,14 +73,14 @@ def ablate(
                 show(now.done, now.total, f"{now.done:,}/{now.total:,} games; {now.budget} {who}")
 
         result = arena.ablate(
-            chosen,
+            game,
             read_vary(vary),
             simulations=None if simulations is None else _numbers("--simulations", simulations),
             seconds=None if seconds is None else _numbers("--seconds", seconds, float),
             num_games=games,
             base=base,
             pairing=pairing,
-            openings=openings,
+            openings=read_openings(chosen, openings),
             seed=seed,
             processes=processes,
             folder=place,

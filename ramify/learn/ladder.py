@@ -102,11 +102,10 @@ def _plan(
     tasks = _tasks(game, num_games, seed)
     if game.num_players == 1:
         tasks = [task for task in tasks if task.seats == (0,)]
-    own = [task for task in tasks if task.seats == tuple(range(game.num_players))]
+    own = _one_of_each_opening(tasks)
     rounds = len(tasks) // len(own)  # seatings of an opening: as many games as against others
     if rounds > 1:
-        more = _tasks(game, rounds * num_games, seed)
-        own = [task for task in more if task.seats == own[0].seats][:num_games]
+        own = _one_of_each_opening(_tasks(game, rounds * num_games, seed))[:num_games]
     plan = {NETWORK: [_play(game, task, [network] * game.num_players) for task in own]}
     for name, opponent in opponents.items():
         sides = [network] + [opponent] * (game.num_players - 1)
@@ -114,6 +113,10 @@ def _plan(
             sides = [opponent]
         plan[name] = [_play(game, task, sides) for task in tasks]
     return plan
+
+
+def _one_of_each_opening(tasks: Sequence[Task]) -> list[Task]:
+    return list({task.opening_number: task for task in reversed(tasks)}.values())[::-1]
 
 
 def _tasks(game: Game, num_games: int, seed: int) -> list[Task]:

@@ -267,7 +267,7 @@ def test_a_mistake_is_told_before_the_first_game(vary, options, message, tmp_pat
 
 
 def test_a_setting_that_was_not_played_is_not_found(chain):
-    with pytest.raises(RamifyError, match=r"no setting 'c=1'.*there are 'simulations=10'"):
+    with pytest.raises(RamifyError, match=r"no setting 'c=1'.*settings are 'simulations=10'"):
         chain[0].row("c=1")
 
 
@@ -291,10 +291,23 @@ def test_the_command_reads_budgets_and_common_options(tmp_path, capsys):
         ["ablate", "tic_tac_toe", "--vary", "selection.ucb1.c=0.5,2", "--simulations", "5,10",
          "--base", "solver=True", "--games", "2", "--folder", str(tmp_path), "--json"]
     )  # fmt: skip
-    rows = json.loads(capsys.readouterr().out)["rows"]
+    content = json.loads(capsys.readouterr().out)
+    rows = content["rows"]
     assert status == 0
+    assert content["settings"] == {"openings": 2, "seed": 0, "max_seconds": None}
     assert [row["budget"] for row in rows] == ["simulations=5"] * 2 + ["simulations=10"] * 2
     assert rows[0]["agent"] == "search(simulations=5, solver=True, selection=ucb1(c=0.5))"
+
+
+def test_the_command_reads_openings_from_a_file(tmp_path, capsys):
+    (tmp_path / "openings.txt").write_text("5 1\n# the corner\n1\n")
+    status = cli.main(
+        ["ablate", "tic_tac_toe", "--vary", "simulations=1,5", "--games", "4", "--openings",
+         str(tmp_path / "openings.txt"), "--folder", str(tmp_path / "all")]
+    )  # fmt: skip
+    assert status == 0
+    lines = (tmp_path / "all" / "games-2-against-1.jsonl").read_text().splitlines()
+    assert [json.loads(line)["opening"] for line in lines[1::2]] == [[4, 0], [0]]
 
 
 @pytest.mark.parametrize(

@@ -281,6 +281,8 @@ def test_progress_ends_at_its_total():
         ({"num_positions": 0}, RamifyError, "number of positions must be at least 1"),
         ({"rules": ["pct()"]}, RamifyError, "unknown 'pct'; did you mean puct"),
         ({"selection": None}, TypeError, "advise finds selection itself"),
+        ({"solvr": True}, TypeError, "search has no option 'solvr'; it has root_selection, "),
+        ({"reference_simulations": 0}, RamifyError, "reference_simulations must be at least 1"),
     ],
 )
 def test_mistakes_are_told(options, error, message):

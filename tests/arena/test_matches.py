@@ -249,9 +249,12 @@ def test_three_players_sit_in_all_orders():
     assert len({record.opening for record in result.records}) == 1
 
 
-def test_four_players_sit_in_all_rotations():
-    result = match(FOUR, dict.fromkeys("abcd", "random"), num_games=4)
-    assert ["".join(record.agents) for record in result.records] == ["abcd", "bcda", "cdab", "dabc"]
+def test_four_players_sit_in_all_rotations_of_every_order():
+    result = match(FOUR, dict.fromkeys("abcd", "random"), num_games=24)
+    seated = ["".join(record.agents) for record in result.records]
+    assert seated[:5] == ["abcd", "bcda", "cdab", "dabc", "abdc"]
+    assert len(set(seated)) == 24
+    assert [record.opening for record in result.records[:4]] == [result.records[0].opening] * 4
 
 
 def test_all_pairs_play_where_there_are_more_agents_than_seats():

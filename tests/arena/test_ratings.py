@@ -122,8 +122,10 @@ def test_extreme_records_converge():
     r = bradley_terry(won, regularisation=0.0)
     assert np.isfinite(r).all()
     assert r[0] > r[1] > r[2]
-    with pytest.raises(RamifyError, match="finite and not negative"):
-        bradley_terry(-won)
+    with pytest.raises(RamifyError, match=r"finite and not negative; got -1e\+06 to -1"):
+        bradley_terry(-won - np.eye(3))
+    with pytest.raises(RamifyError, match=r"\[..., n, n\].*got the shape \(2, 3\)"):
+        bradley_terry(won[:2])
 
 
 def test_draws_alone_leave_all_at_zero():
