@@ -21,6 +21,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from gnugo import wilson
 
 import ramify
 from ramify import arena, learn, specs
@@ -78,9 +79,10 @@ def convert(given: argparse.Namespace) -> dict[str, Any]:
             seats.reverse()
         record = arena.play(game, seats, opening=opening, seed=given.seed + i)
         result = record.returns[len(opening) % 2]
-        games.append(
-            {"opening": opening, "score": score, "result": result, "plies": len(record.actions)}
-        )
+        games.append({
+            "opening": opening, "score": score, "result": result, "plies": len(record.actions),
+            "actions": list(record.actions), "end": record.end, "error": record.error,
+        })  # fmt: skip
         print(f"{i + 1}: {opening} {result:+g}, {len(record.actions)} plies", file=sys.stderr)
     won = sum(game["result"] == 1 for game in games)
     return {
@@ -89,6 +91,7 @@ def convert(given: argparse.Namespace) -> dict[str, Any]:
         "seed": given.seed,
         "won": won,
         "of": len(games),
+        "share": wilson(won, len(games)),
         "each": games,
     }
 
@@ -131,15 +134,18 @@ def budget(given: argparse.Namespace) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("parts", nargs="*", default=["connect_four", "othello"])
+    parts = {"connect_four": convert, "othello": othello}
+    parser.add_argument("parts", nargs="*", help=f"any of {', '.join(parts)}; all by default")
     parser.add_argument("--seconds", type=float, default=1.0)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--playouts", choices=("uniform", "wise"), default="wise")
     parser.add_argument("--network", help="the folder of a run, or of a checkpoint")
     parser.add_argument("--seed", type=int, default=2026)
     given = parser.parse_args()
-    parts = {"connect_four": convert, "othello": othello}
-    print(json.dumps({part: parts[part](given) for part in given.parts}, indent=1))
+    for part in given.parts:
+        if part not in parts:
+            parser.error(f"unknown part {part!r}; parts are {', '.join(parts)}")
+    print(json.dumps({part: parts[part](given) for part in given.parts or parts}, indent=1))
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ from ramify.variation import Variation
 
 MOST_ROWS = 200  # of the table
 MOST_LINES = 24  # variations that are followed through the tree
-MOST_COMPLETED = 6  # and on to the end of the episode
+MOST_COMPLETED = 12  # and on to the end of the episode
 MOST_CURVES = 8  # of a chart
 MOST_STATES = 300  # nodes whose state is replayed
 MOST_BOARD_CHARACTERS = 1_000_000  # of all states together

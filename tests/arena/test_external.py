@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from ramify import Game, RamifyError
+from ramify.arena import match
 from ramify.arena.external import FOLDERS, GtpAgent, ProgramFailed, Resigned, gnugo, rhino
 from ramify.games import connect_four, go, othello, tic_tac_toe, twenty48
 
@@ -347,6 +348,22 @@ def test_gnu_go_plays_the_same_with_the_same_seed() -> None:
     one, other = (play_at_random(game, agent, 0, 3) for _ in range(2))
     assert one.tobytes() == other.tobytes()
     agent.close()
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize(
+    ("game", "program"),
+    [("go(size=5, komi=0.5)", "gnugo(level=1)"), ("othello(size=8)", "rhino()")],
+)
+def test_a_program_plays_whole_games_of_a_match(game, program, tmp_path) -> None:
+    needs(program.partition("(")[0].replace("rhino", "gtp-rhino"))
+    agents = {"program": program, "random": "random"}
+    result = match(game, agents, num_games=2, path=tmp_path / "games.jsonl")
+    assert [record.end for record in result.records] == ["over", "over"]
+    assert {record.agents for record in result.records} == {
+        ("program", "random"), ("random", "program"),
+    }  # fmt: skip
+    assert result.standings[0].agent == "program"
 
 
 @pytest.mark.peer
