@@ -32,11 +32,14 @@ one_loop() {
 }
 
 # All moves as first, at equal simulations and at equal time: on hex they cost seven times as much.
+# They explore by ucb1(0.1), so that they also meet that alone.
 rave() {
     study rave-hex hex:size=11 --vary "selection=ucb1(),rave(),grave()" --simulations 1000 --games 100
     study rave-hex-time hex:size=11 --vary "selection=ucb1(),rave(),grave()" --seconds 0.01 --games 100
     study rave-go go:size=9 --vary "selection=ucb1(),rave(),grave()" --simulations 1000 --games 100
     study rave-go-time go:size=9 --vary "selection=ucb1(),rave(),grave()" --seconds 0.01 --games 100
+    study rave-hex-c hex:size=11 --vary "selection=ucb1(0.1),rave(),grave(),ucb1()" --simulations 1000 --games 100
+    study rave-go-c go:size=9 --vary "selection=ucb1(0.1),rave(),grave(),ucb1()" --simulations 1000 --games 100
 }
 
 # Proven values on and off.
