@@ -162,10 +162,14 @@ def progress_of(name: str, game: ramify.Game) -> Callable[[argparse.Namespace], 
         )  # fmt: skip
         found = ladder.ratings(run)
         assert found is not None
-        first, *_, last = [step for step in found.iterations if step is not None]
-        elo, low, high = found.difference(f"iteration {last}", f"iteration {first}")
-        return {"took": took, "progress": {"of": last, "above": first, "elo": elo, "low": low,
-                "high": high}, "against_playouts": list(against_playouts(run)),
+        untrained, first, *_, last = [step for step in found.iterations if step is not None]
+        gains = {
+            f"iteration {last} above {earlier}": found.difference(
+                f"iteration {last}", f"iteration {earlier}"
+            )
+            for earlier in (untrained, first)
+        }
+        return {"took": took, "elo": gains, "against_playouts": list(against_playouts(run)),
                 "ladder": found.rows()}  # fmt: skip
 
     return part
