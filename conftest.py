@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import signal
+
 from sybil import Sybil
 from sybil.parsers.markdown import PythonCodeBlockParser
 from sybil.parsers.rest import DocTestParser
+
+# A shell that runs the tests in the background has Ctrl-C ignored, and some of them press it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 pytest_collect_file = (
     Sybil(parsers=[PythonCodeBlockParser()], patterns=["README.md", "docs/*.md", "docs/*/*.md"])

@@ -106,7 +106,7 @@ def test_ctrl_c_ends_a_training_and_says_how_to_go_on(capsys, tmp_path):
     watcher = threading.Thread(target=interrupt)
     watcher.start()
     try:
-        tokens = ["train", "tic_tac_toe", "--folder", place, *SMALL, "--max-iterations", 100_000]
+        tokens = ["train", "tic_tac_toe", "--folder", place, *SMALL, "--max-iterations", 500]
         status, out, err = run(capsys, *tokens)
     finally:
         gone.set()
