@@ -44,6 +44,7 @@ bench: $(VENV)/dev  ## all speed figures, as JSON
 	$(BIN)/python benchmarks/options.py
 	$(BIN)/python benchmarks/continuous.py
 	$(BIN)/python benchmarks/batches.py
+	$(BIN)/python benchmarks/page.py
 
 bench-tic-tac-toe bench-connect-four bench-othello bench-hex: $(VENV)/dev  ## train and measure
 	$(BIN)/python benchmarks/learn.py $(subst -,_,$(patsubst bench-%,%,$@))
