@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from ramify import evaluators, specs
-from ramify.arena.agents import derived_seed
+from ramify.arena.agents import derived_seed, search_options
 from ramify.arena.dice import random_walk
 from ramify.arena.ratings import mean_interval, rate
 from ramify.arena.references import Reference, deep_reference, exact_reference
@@ -112,7 +112,7 @@ def advise(
     """
     chosen = specs.read_game(game) if isinstance(game, str) else game
     _refuse_vectors(chosen)
-    _, _, *known = [n for n in inspect.signature(search).parameters if n not in _NOT_OPTIONS]
+    known = [name for name in search_options() if name not in _NOT_OPTIONS]
     for name in options:
         if name in _NOT_OPTIONS:
             raise TypeError(f"advise finds {name} itself; leave it away")

@@ -87,6 +87,11 @@ _NOT_OPTIONS = ("game", "state", "num_simulations", "seconds", "seed", "progress
 _FEW_SIMULATIONS, _FEW_SECONDS = 32, 0.001  # enough to find out whether a search runs
 
 
+def search_options() -> list[str]:
+    """The names of what a search can be told beside its budget."""
+    return [name for name in inspect.signature(search).parameters if name not in _NOT_OPTIONS]
+
+
 class SearchAgent:
     """Takes the action that `ramify.search` finds.
 
@@ -107,7 +112,7 @@ class SearchAgent:
             reuse: keep the tree from ply to ply, as `ramify.Searcher` does.
             options: as in `ramify.search`.
         """
-        known = [name for name in inspect.signature(search).parameters if name not in _NOT_OPTIONS]
+        known = search_options()
         for name in options:
             if name not in known:
                 raise TypeError(
