@@ -1,10 +1,13 @@
-"""How ramify does against GNU Go on 9x9: a match through the arena. Prints JSON.
+"""How ramify does against GNU Go on 9x9: matches through the arena. Prints JSON.
 
     python benchmarks/gnugo.py [--games 40] [--seconds 2] [--level 10] [--processes 1] [--path FILE]
+    python benchmarks/gnugo.py --steps --simulations 2000 --path FOLDER
 
 Chinese rules, komi 7.5, one thread, no opening book; both colours in turn, with the same seed for
 each pair of games. Afterwards GNU Go is shown every game and asked who won, as a second opinion on
-ramify's count. With --path an interrupted match goes on where it was.
+ramify's count. With --path an interrupted match goes on where it was. --steps plays a match with
+each of the settings on the way from plain UCT to that of docs/games/go.md, each in a file of its
+own in the folder --path.
 """
 
 from __future__ import annotations
@@ -13,14 +16,25 @@ import argparse
 import json
 import math
 import sys
+from pathlib import Path
 from typing import Any
 
 from ramify.arena import GameRecord, MatchProgress, match
 from ramify.arena.external import gnugo
 
-GAME = 'go(size=9, komi=7.5, playouts="wise")'
-# As in docs/games/go.md.
-SETTING = "selection=puct(c=2), evaluator=playout(priors=True), reuse=True"
+PRIORS = "selection=puct(c=2), evaluator=playout(priors=True)"
+# How the playouts are drawn, and how the search is done; the last but one is that of
+# docs/games/go.md.
+STEPS = {
+    "uct": ("uniform", "selection=ucb1(0.1)"),
+    "rave": ("uniform", "selection=rave()"),
+    "wise": ("wise", "selection=ucb1(0.1)"),
+    "wise-rave": ("wise", "selection=rave()"),
+    "priors": ("wise", PRIORS),
+    "priors-rave": ("wise", "selection=rave(puct(c=2)), evaluator=playout(priors=True)"),
+    "reuse": ("wise", f"{PRIORS}, reuse=True"),
+    "lcb": ("wise", f"{PRIORS}, reuse=True, choice='lcb'"),
+}
 
 
 def main() -> None:
@@ -31,20 +45,40 @@ def main() -> None:
     parser.add_argument("--level", type=int, default=10)
     parser.add_argument("--seed", type=int, default=9)
     parser.add_argument("--processes", type=int, default=1)
-    parser.add_argument("--path")
+    parser.add_argument("--steps", action="store_true", help="a match for each step on the way")
+    parser.add_argument("--path", type=Path, help="a file, or with --steps a folder")
     given = parser.parse_args()
+    if given.steps:
+        report = {name: against_gnugo(given, name, path_of(given, name)) for name in STEPS}
+    else:
+        report = against_gnugo(given, "reuse", given.path)
+    print(json.dumps(report, indent=1))
+
+
+def path_of(given: argparse.Namespace, name: str) -> Path | None:
+    if given.path is None:
+        return None
+    given.path.mkdir(parents=True, exist_ok=True)
+    return given.path / f"{name}.jsonl"
+
+
+def against_gnugo(given: argparse.Namespace, name: str, path: Path | None) -> dict[str, Any]:
+    """The match of one setting."""
+    playouts, setting = STEPS[name]
+    game = f'go(size=9, komi=7.5, playouts="{playouts}")'
     budget = f"seconds={given.seconds:g}"
     if given.simulations is not None:
         budget = f"simulations={given.simulations}"
-    agents = {"ramify": f"search({budget}, {SETTING})", "gnugo": f"gnugo(level={given.level})"}
+    agents = {"ramify": f"search({budget}, {setting})", "gnugo": f"gnugo(level={given.level})"}
+    print(f"{name}: {agents['ramify']}", file=sys.stderr, flush=True)
     played = match(
-        GAME, agents, num_games=given.games, openings=0, seed=given.seed,
-        processes=given.processes, path=given.path, progress=tell,
+        game, agents, num_games=given.games, openings=0, seed=given.seed,
+        processes=given.processes, path=path, progress=tell,
     )  # fmt: skip
     games = [described(record) for record in played.records]
     wins = sum(game["result"] == 1 for game in games)
-    report: dict[str, Any] = {
-        "game": GAME,
+    return {
+        "game": game,
         "agents": agents,
         "seed": given.seed,
         "games": len(games),
@@ -57,7 +91,6 @@ def main() -> None:
         "winner_in_dispute": [game["number"] for game in games if game["disputed"]],
         "each": games,
     }
-    print(json.dumps(report, indent=1))
 
 
 def tell(progress: MatchProgress) -> None:

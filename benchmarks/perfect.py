@@ -6,8 +6,9 @@
 Connect four: openings of 2 to 6 random plies that bitbully (of the dev extra) scores as won for the
 side to move. ramify takes that side and has to win against bitbully, which holds out as long as it
 can; no book, nothing of bitbully's. With `--network` the leaves are valued by what a run has
-learned (`benchmarks/learn.py connect_four`), or a checkpoint. Othello: `gtp-rhino` (Debian's
-grhino) at its default level, random openings of four plies, each played with both colours.
+learned (`benchmarks/learn.py connect_four`), or a checkpoint; `--threads` are the network's then.
+Othello: `gtp-rhino` (Debian's grhino) at its default level, random openings of four plies, each
+played with both colours.
 """
 
 from __future__ import annotations
@@ -27,7 +28,6 @@ import ramify
 from ramify import arena, learn, specs
 
 SETTING = "selection=ucb1(0.7), solver=True, reuse=True"
-BY_NETWORK = {"leaves": 8, "solver": True, "reuse": True}
 NUM_OPENINGS = 20
 
 
@@ -68,10 +68,10 @@ def won_openings(seed: int) -> list[tuple[list[int], int]]:
 def convert(given: argparse.Namespace) -> dict[str, Any]:
     """How many won openings ramify wins."""
     game = f'connect_four(playouts="{given.playouts}")'
-    agent = f"search({budget(given)}, {SETTING})"
-    source: Any = agent if given.network is None else by_network(given, game)
+    source: Any = f"search({budget(given)}, {SETTING})"
+    agent = source
     if given.network is not None:
-        agent = f"network({given.network!r}, {budget(given)}), 8 bits, {BY_NETWORK}"
+        source, agent = by_network(given, game)
     games = []
     for i, (opening, score) in enumerate(won_openings(given.seed)):
         seats: list[Any] = [source, Perfect]
@@ -96,14 +96,25 @@ def convert(given: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def by_network(given: argparse.Namespace, game: str) -> Callable[[], arena.SearchAgent]:
-    """An agent whose leaves are valued by a network, and endings by the rules of the game."""
+def by_network(given: argparse.Namespace, game: str) -> tuple[Callable[[], arena.SearchAgent], str]:
+    """An agent whose leaves are valued by a network and endings by the rules, and what it is."""
     network = learn.load(given.network).network()
     evaluator = learn.evaluator(
         network, specs.read_game(game), backend="int8", threads=given.threads
     )
-    return functools.partial(
-        arena.SearchAgent, seconds=given.seconds, evaluator=evaluator, **BY_NETWORK
+    # Larger batches see less of each other, and are what keeps a second core busy.
+    leaves = 8 if given.threads == 1 else 32
+    source = functools.partial(
+        arena.SearchAgent,
+        seconds=given.seconds,
+        evaluator=evaluator,
+        leaves=leaves,
+        solver=True,
+        reuse=True,
+    )
+    return source, (
+        f"{given.network}, 8 bits, {given.threads} threads in the network: "
+        f"search(seconds={given.seconds:g}, leaves={leaves}, solver=True, reuse=True)"
     )
 
 

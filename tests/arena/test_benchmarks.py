@@ -1,0 +1,64 @@
+"""What the scripts in benchmarks/ are going to play can be played; they take hours themselves."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ramify import specs
+from ramify.arena.agents import make_agent
+from ramify.arena.grids import read_grid, read_vary
+from ramify.cli.app import app
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+
+
+@pytest.fixture(scope="module")
+def studies(tmp_path_factory):
+    """The commands that ablations.sh runs, by a `ramify` that only writes down what it is told."""
+    folder = tmp_path_factory.mktemp("studies")
+    program, told = folder / "ramify", folder / "told"
+    program.write_text(f'#!/bin/sh\nprintf "%s\\t" "$@" >> {told}\necho >> {told}\n')
+    program.chmod(0o755)
+    environment = os.environ | {"RAMIFY": str(program), "RESULTS": str(folder)}
+    subprocess.run(["sh", BENCHMARKS / "ablations.sh"], env=environment, check=True)
+    return [line.split("\t")[:-1] for line in told.read_text().splitlines()]
+
+
+def test_every_study_is_a_grid_of_agents(studies):
+    assert len(studies) > 20
+    for tokens in studies:
+        command, bound, _ = app.parse_args(tokens, exit_on_error=False, print_error=False)
+        given = bound.arguments
+        assert command.__name__ == "ablate"
+        specs.read_game(given["game"])
+        grid = read_grid(read_vary(given["vary"]), given.get("base", ""))
+        budget = {} if grid.budget else {"simulations": 10}
+        for setting in grid.settings:
+            make_agent(setting.agent(budget))
+
+
+def test_no_study_writes_where_another_does(studies):
+    folders = [tokens[tokens.index("--folder") + 1] for tokens in studies]
+    assert len(set(folders)) == len(folders)
+
+
+def test_a_part_that_there_is_not_is_named():
+    command = ["sh", BENCHMARKS / "ablations.sh", "luck"]
+    ended = subprocess.run(command, capture_output=True, text=True)
+    assert ended.returncode == 2
+    assert "unknown part luck; there are: one_loop" in ended.stderr
+
+
+def test_every_step_towards_gnu_go_is_an_agent(monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    monkeypatch.delitem(sys.modules, "gnugo", raising=False)
+    import gnugo
+
+    for playouts, setting in gnugo.STEPS.values():
+        specs.read_game(f'go(size=9, komi=7.5, playouts="{playouts}")')
+        make_agent(f"search(simulations=10, {setting})")
