@@ -92,7 +92,7 @@ fpu() {
 # Threads in one tree: two against one at equal time, and at equal simulations what others see of
 # simulations under way. These need PROCESSES=1 and idle cores.
 virtual() {
-    study threads-othello-time othello --vary threads=1,2 --base "parallel='tree'" --seconds 0.1 --games 100
+    study threads-othello-time othello --vary threads=1,2 --base "parallel='tree'" --seconds 0.1 --games 300
     study in_flight-othello othello --vary in_flight=virtual,unobserved --base "threads=2, parallel='tree'" --simulations 100,800 --games 200
 }
 

@@ -551,7 +551,10 @@ class _Driver:
     def run(
         self, until: int | None, deadline: float, look: Callable[[], None] | None = None
     ) -> str:
-        """Simulate until there are so many; why it ended: "", "seconds", "solved", "cancelled"."""
+        """Simulate until there are so many; why it ended, "" where there are.
+
+        Else "seconds", "solved", "full" or "cancelled".
+        """
         if not self.is_begun:
             self.is_begun = True
             self._value_root()
@@ -562,13 +565,15 @@ class _Driver:
                 return "cancelled"
             if now >= deadline and self.tree.simulations > 0:  # there is something to choose from
                 return "seconds"
-            piece = max(self.piece, self.composition.options.leaves)
+            before = self.simulations
+            left = MOST_SIMULATIONS - self.tree.simulations
+            if left <= 0:
+                return "full"
             if until is not None:
-                piece = min(piece, until - self.simulations)
+                left = min(left, until - before)
+            piece = min(left, max(self.piece, self.composition.options.leaves))
             if self.rate and deadline < math.inf:
                 piece = min(piece, max(1, int(self.rate * (deadline - now))))
-            before = self.simulations
-            left = MOST_SIMULATIONS if until is None else until - before
             if self._simulate(piece, most=left) == SETTLED:
                 return "solved"
             clock, done = time.perf_counter(), self.simulations
@@ -680,8 +685,15 @@ class _Driver:
         return [future.result() for future in futures]
 
     def _exchange(self, desk: Desk, work: Workspace, num_simulations: int, most: int) -> int:
-        """The kernel's status after so many simulations; those that wait for answers stay."""
+        """The kernel's status after so many simulations; those that wait for answers stay.
+
+        Fewer where a piece's time is over: what the last ones took says little of these, as some
+        wait for answers and others do not.
+        """
         tree, until = self.tree, self.tree.simulations + num_simulations
+        deadline = time.perf_counter() + self.PIECE_SECONDS
+        # One batch beyond, which stays; not more, for simulations that need no answer wait for none.
+        most = min(most, num_simulations + self.composition.options.leaves)
         tree.head["remaining"] = most - desk.num_waiting
         trees = as_trees(tree, work)
         while True:
@@ -693,8 +705,10 @@ class _Driver:
                 desk.control["holds"] = 1
                 if desk.num_waiting == 0:
                     return GROW
-            elif status != WAITING or tree.simulations >= until:
-                return DONE if status == WAITING else status
+            elif status != WAITING:
+                return status
+            elif tree.simulations >= until or time.perf_counter() >= deadline:
+                return DONE
             if not desk.is_answered:
                 try:
                     began = time.perf_counter()
@@ -866,9 +880,7 @@ class _Team:
         finally:
             pool.shutdown(wait=False)
         statuses = [future.result() for future in futures]
-        if "solved" in statuses:
-            return "solved"
-        return "seconds" if "seconds" in statuses else ""
+        return next((why for why in ("solved", "full", "seconds") if why in statuses), "")
 
     def _cancel(self, futures: list[Future[str]]) -> None:
         """End all threads, and wait for them whatever the user presses meanwhile."""

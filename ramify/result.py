@@ -53,8 +53,8 @@ class SearchResult:
 
     game: Game
     trees: tuple[Tree, ...]  # of the same root, one per thread where each grew its own
-    # Why it ended: "simulations", "seconds", "interrupted", "terminal", "solved", or the name of
-    # the Stop that ended it.
+    # Why it ended: "simulations", "seconds", "interrupted", "terminal", "solved", "full", or the
+    # name of the Stop that ended it.
     status: str
     simulations: int
     seconds: float
@@ -475,7 +475,7 @@ class SearchResult:
     def _ending(self) -> str:
         """Why the search ended, where it was not by the number of simulations."""
         words = {"simulations": "", "seconds": ", time is up", "interrupted": ", interrupted",
-                 "solved": ", solved"}  # fmt: skip
+                 "solved": ", solved", "full": ", the tree is full"}  # fmt: skip
         return words.get(self.status, f", stopped: {self.status}")
 
     def _verdict(self, proven: np.ndarray) -> str:

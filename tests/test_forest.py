@@ -653,3 +653,20 @@ def test_a_tree_is_planted_where_a_player_acts():
     forest = Forest(GAME, 1, evaluator=outside())
     with pytest.raises(ValueError, match="over"):
         forest.plant([0], [GAME.play([0, 3, 1, 4, 2])], num_simulations=5)
+
+
+def test_simulations_that_need_no_answer_end_with_the_time():
+    """All take the edge that is a proven draw, while what the other one is worth stays open."""
+
+    def sure(states):
+        logits = np.full((len(states), 9), -60.0)
+        logits[:, 7] = 0.0
+        return logits, np.zeros((len(states), 2))
+
+    result = ramify.search(
+        GAME, GAME.play([4, 0, 2, 6, 3, 5, 1]), seconds=0.3, solver=True, leaves=4,
+        evaluator=evaluators.python(sure, priors=True),
+    )  # fmt: skip
+    assert result.status == "seconds"
+    assert result.edges["visits"].tolist() == [result.simulations, 0]
+    assert result.simulations < 10**9

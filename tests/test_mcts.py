@@ -123,6 +123,17 @@ def test_whichever_budget_is_used_up_first_ends_a_search(game):
     assert result.status == "seconds"
 
 
+@pytest.mark.parametrize("options", [{}, {"threads": 2, "parallel": "root"}])
+def test_a_search_by_the_clock_ends_when_visits_can_count_no_further(game, options):
+    begun = ramify.search(game, game.start(), num_simulations=10, **options)
+    for tree in begun.trees:
+        tree.head["simulations"] = 2**31 - 2 - 100
+    result = ramify.search(game, game.start(), seconds=60, tree=begun.trees, **options)
+    assert result.status == "full"
+    assert result.simulations == 100 * len(begun.trees)
+    assert "the tree is full" in str(result)
+
+
 def test_ctrl_c_returns_what_was_found_so_far(game):
     ramify.search(game, game.start(), num_simulations=1)  # compiled before the clock runs
     # A test run that was started in the background ignores the signal.
