@@ -692,7 +692,7 @@ class _Driver:
         """
         tree, until = self.tree, self.tree.simulations + num_simulations
         deadline = time.perf_counter() + self.PIECE_SECONDS
-        # One batch beyond, which stays; not more, for simulations that need no answer wait for none.
+        # One batch beyond, which stays. Not more: simulations that need no answer do not wait.
         most = min(most, num_simulations + self.composition.options.leaves)
         tree.head["remaining"] = most - desk.num_waiting
         trees = as_trees(tree, work)
