@@ -7,7 +7,7 @@ Chinese rules, komi 7.5, one thread, no opening book; both colours in turn, with
 each pair of games. Afterwards GNU Go is shown every game and asked who won, as a second opinion on
 ramify's count. With --path an interrupted match goes on where it was. --steps plays a match with
 each of the settings on the way from plain UCT to that of docs/games/go.md, each in a file of its
-own in the folder --path.
+own in the folder --path; `--steps priors lcb` only these.
 """
 
 from __future__ import annotations
@@ -45,11 +45,14 @@ def main() -> None:
     parser.add_argument("--level", type=int, default=10)
     parser.add_argument("--seed", type=int, default=9)
     parser.add_argument("--processes", type=int, default=1)
-    parser.add_argument("--steps", action="store_true", help="a match for each step on the way")
+    parser.add_argument(
+        "--steps", nargs="*", choices=STEPS, help="a match for each of these, or of all steps"
+    )
     parser.add_argument("--path", type=Path, help="a file, or with --steps a folder")
     given = parser.parse_args()
-    if given.steps:
-        report = {name: against_gnugo(given, name, path_of(given, name)) for name in STEPS}
+    if given.steps is not None:
+        names = given.steps or STEPS
+        report = {name: against_gnugo(given, name, path_of(given, name)) for name in names}
     else:
         report = against_gnugo(given, "reuse", given.path)
     print(json.dumps(report, indent=1))

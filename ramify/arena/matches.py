@@ -176,7 +176,7 @@ class _Run:
         self.forfeits += record.forfeiter is not None
         scores = ratings.placement_scores(record.returns)
         for name, score in zip(record.agents, scores, strict=True):
-            self.sums[name] += score
+            self.sums[name] += float(score)
             self.games[name] += 1
 
     def _is_decided(self) -> bool:
