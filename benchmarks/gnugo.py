@@ -23,8 +23,7 @@ from ramify.arena import GameRecord, MatchProgress, match
 from ramify.arena.external import gnugo
 
 PRIORS = "selection=puct(c=2), evaluator=playout(priors=True)"
-# How the playouts are drawn, and how the search is done; the last but one is that of
-# docs/games/go.md.
+# How the playouts are drawn, and how the search is done.
 STEPS = {
     "uct": ("uniform", "selection=ucb1(0.1)"),
     "rave": ("uniform", "selection=rave()"),
@@ -35,6 +34,7 @@ STEPS = {
     "reuse": ("wise", f"{PRIORS}, reuse=True"),
     "lcb": ("wise", f"{PRIORS}, reuse=True, choice='lcb'"),
 }
+CHOSEN = "reuse"  # the setting of docs/games/go.md, and of the match without --steps
 
 
 def main() -> None:
@@ -54,7 +54,7 @@ def main() -> None:
         names = given.steps or STEPS
         report = {name: against_gnugo(given, name, path_of(given, name)) for name in names}
     else:
-        report = against_gnugo(given, "reuse", given.path)
+        report = against_gnugo(given, CHOSEN, given.path)
     print(json.dumps(report, indent=1))
 
 

@@ -104,18 +104,12 @@ def by_network(given: argparse.Namespace, game: str) -> tuple[Callable[[], arena
     )
     # Larger batches see less of each other, and are what keeps a second core busy.
     leaves = 8 if given.threads == 1 else 32
+    options = {"leaves": leaves, "solver": True, "reuse": True}
     source = functools.partial(
-        arena.SearchAgent,
-        seconds=given.seconds,
-        evaluator=evaluator,
-        leaves=leaves,
-        solver=True,
-        reuse=True,
+        arena.SearchAgent, seconds=given.seconds, evaluator=evaluator, **options
     )
-    return source, (
-        f"{given.network}, 8 bits, {given.threads} threads in the network: "
-        f"search(seconds={given.seconds:g}, leaves={leaves}, solver=True, reuse=True)"
-    )
+    told = f"{given.network}, 8 bits, {given.threads} threads in the network"
+    return source, f"{told}: {given.seconds:g} s, {options}"
 
 
 def othello(given: argparse.Namespace) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ramify import specs
-from ramify.arena.agents import make_agent
+from ramify.arena.agents import SearchAgent, make_agent
 from ramify.arena.grids import read_grid, read_vary
 from ramify.cli.app import app
 
@@ -59,6 +59,10 @@ def test_every_step_towards_gnu_go_is_an_agent(monkeypatch):
     monkeypatch.delitem(sys.modules, "gnugo", raising=False)
     import gnugo
 
-    for playouts, setting in gnugo.STEPS.values():
+    texts = {name: f"search(simulations=10, {how})" for name, (_, how) in gnugo.STEPS.items()}
+    for playouts, _ in gnugo.STEPS.values():
         specs.read_game(f'go(size=9, komi=7.5, playouts="{playouts}")')
-        make_agent(f"search(simulations=10, {setting})")
+    agents = {name: make_agent(text) for name, text in texts.items()}
+    assert all(isinstance(agent, SearchAgent) for agent in agents.values())
+    assert len(set(texts.values())) == len(texts) - 2  # two steps change the playouts alone
+    assert gnugo.CHOSEN in agents
