@@ -78,6 +78,8 @@ def against_gnugo(given: argparse.Namespace, name: str, path: Path | None) -> di
         game, agents, num_games=given.games, openings=0, seed=given.seed,
         processes=given.processes, path=path, progress=tell,
     )  # fmt: skip
+    if played.status == "interrupted":
+        sys.exit("gnugo.py: interrupted; with --path the same command goes on where it was")
     games = [described(record) for record in played.records]
     wins = sum(game["result"] == 1 for game in games)
     return {
