@@ -7,17 +7,24 @@ BIN := $(VENV)/bin
 help:  ## what can be done here
 	@grep -hE '^[a-z -]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/; s/^(.{12,})\t/\1\n\t/' | expand -t 12
 
-$(BIN)/ramify: pyproject.toml
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+$(BIN)/uctree: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	$(PIP) --editable .
 	@touch $@
 
-$(VENV)/dev: $(BIN)/ramify
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+# First and by its name, so that nothing else decides which build of torch is taken.
+$(VENV)/torch: $(BIN)/uctree
+	$(PIP) torch==2.13.0
 	@touch $@
 
-$(VENV)/learn: $(BIN)/ramify
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[learn]'
+$(VENV)/dev: $(VENV)/torch
+	$(PIP) --editable '.[dev]'
+	@touch $@
+
+$(VENV)/learn: $(VENV)/torch
+	$(PIP) --editable '.[learn]'
 	@touch $@
 
 demo: $(VENV)/learn  ## search a position whose exact answer is known, and learn tic-tac-toe

@@ -13,5 +13,5 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 pytest_collect_file = (
     Sybil(parsers=[PythonCodeBlockParser()], patterns=["README.md", "docs/*.md", "docs/*/*.md"])
-    + Sybil(parsers=[DocTestParser()], patterns=["ramify/*.py", "ramify/*/*.py"])
+    + Sybil(parsers=[DocTestParser()], patterns=["uctree/*.py", "uctree/*/*.py"])
 ).pytest()

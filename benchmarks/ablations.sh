@@ -13,14 +13,14 @@ set -eu
 
 RESULTS=${RESULTS:-ablations}
 PROCESSES=${PROCESSES:-1}
-RAMIFY=${RAMIFY:-ramify}
+UCTREE=${UCTREE:-uctree}
 PARTS=${*:-one_loop rave solver reuse lcb c_puct budgets tenfold fpu virtual}
 
 study() { # NAME GAME OPTIONS...
     name=$1
     shift
     echo "== $name"
-    "$RAMIFY" ablate "$@" --processes "$PROCESSES" --folder "$RESULTS/$name"
+    "$UCTREE" ablate "$@" --processes "$PROCESSES" --folder "$RESULTS/$name"
 }
 
 # The one-loop correction on and off.

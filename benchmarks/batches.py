@@ -27,10 +27,10 @@ os.environ["XLA_FLAGS"] = (
 
 import numpy as np
 
-import ramify
-from ramify import evaluators, games, learn, selection
-from ramify.forest import Forest
-from ramify.learn.selfplay import play_episodes
+import uctree
+from uctree import evaluators, games, learn, selection
+from uctree.forest import Forest
+from uctree.learn.selfplay import play_episodes
 
 NUM_PLACES = 4096  # states of the model, which repeat
 NUM_SIMULATIONS = 50
@@ -53,12 +53,12 @@ def model(num_actions: int) -> tuple[np.ndarray, np.ndarray]:
     return logits, rng.uniform(-1, 1, NUM_PLACES).astype(np.float32)
 
 
-# --- ramify --------------------------------------------------------------------------------------
+# --- uctree --------------------------------------------------------------------------------------
 
 Position = np.dtype([("place", np.int32), ("ply", np.int16), ("to_play", np.int8)])
 
 
-def table_game(num_actions: int) -> ramify.Game:
+def table_game(num_actions: int) -> uctree.Game:
     """A game of two players on the places of the model, which nobody wins."""
 
     def legal(state: Any, actions: np.ndarray) -> int:
@@ -69,12 +69,12 @@ def table_game(num_actions: int) -> ramify.Game:
     def step(state: Any, action: int, reward: np.ndarray) -> None:
         state.place = (state.place * 31 + action * 7 + 1) % NUM_PLACES
         state.ply += 1
-        state.to_play = ramify.OVER if state.ply == LONGEST else 1 - state.to_play
+        state.to_play = uctree.OVER if state.ply == LONGEST else 1 - state.to_play
 
     def observe(state: Any, player: int, planes: np.ndarray) -> None:
         planes[0] = state.place
 
-    return ramify.Game(
+    return uctree.Game(
         Position, legal, step, num_players=2, num_actions=num_actions, zero_sum=True,
         payoff_range=(-1, 1), observe=observe, observation_shape=(1,), data=model(num_actions),
         name=f"table of {num_actions} actions",
@@ -101,7 +101,7 @@ def table_network(num_actions: int) -> Callable[[np.ndarray], tuple[np.ndarray, 
     return ask
 
 
-def ramify_search(game: ramify.Game, num_trees: int, evaluator: Any) -> Callable[[int], Any]:
+def uctree_search(game: uctree.Game, num_trees: int, evaluator: Any) -> Callable[[int], Any]:
     forest = Forest(game, num_trees, evaluator=evaluator, root_selection=selection.gumbel())
     roots = np.zeros(num_trees, Position)
     roots["place"] = np.arange(num_trees)
@@ -167,8 +167,8 @@ def against_mctx() -> dict[str, Any]:
         network = evaluators.network(table_network(num_actions), cache=0)
         searches = {
             "mctx": mctx_search(num_actions, num_trees),
-            "compiled": ramify_search(game, num_trees, evaluators.compiled(read_table)),
-            "python": ramify_search(game, num_trees, network),
+            "compiled": uctree_search(game, num_trees, evaluators.compiled(read_table)),
+            "python": uctree_search(game, num_trees, network),
         }
         times: dict[str, list[float]] = {name: [] for name in searches}
         for turn in range(-1, TURNS):

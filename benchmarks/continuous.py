@@ -12,8 +12,8 @@ from __future__ import annotations
 import argparse
 import json
 
-import ramify
-from ramify import budgets, games
+import uctree
+from uctree import budgets, games
 
 
 def speed() -> dict[str, float]:
@@ -22,7 +22,7 @@ def speed() -> dict[str, float]:
     found = {}
     for number in (10_000, 100_000, 1_000_000):
         runs = [
-            ramify.search(game, game.start(), num_simulations=number, seed=seed)
+            uctree.search(game, game.start(), num_simulations=number, seed=seed)
             for seed in range(5)
         ]
         found[f"{number}"] = round(max(run.simulations / run.seconds for run in runs))
@@ -48,7 +48,7 @@ if __name__ == "__main__":
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--dim", type=int, default=1)
     given = parser.parse_args()
-    told: dict[str, object] = {"ramify": ramify.__version__}
+    told: dict[str, object] = {"uctree": uctree.__version__}
     if "speed" in given.parts:
         told["simulations_per_second"] = speed()
     if "equilibrium" in given.parts:

@@ -1,11 +1,11 @@
-"""How ramify does against GNU Go on 9x9: matches through the arena. Prints JSON.
+"""How uctree does against GNU Go on 9x9: matches through the arena. Prints JSON.
 
     python benchmarks/gnugo.py [--games 40] [--seconds 2] [--level 10] [--processes 1] [--path FILE]
     python benchmarks/gnugo.py --steps --simulations 2000 --path FOLDER
 
 Chinese rules, komi 7.5, one thread, no opening book; both colours in turn, with the same seed for
 each pair of games. Afterwards GNU Go is shown every game and asked who won, as a second opinion on
-ramify's count. With --path an interrupted match goes on where it was. --steps plays a match with
+uctree's count. With --path an interrupted match goes on where it was. --steps plays a match with
 each of the settings on the way from plain UCT to that of docs/games/go.md, each in a file of its
 own in the folder --path; `--steps priors lcb` only these.
 """
@@ -19,8 +19,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ramify.arena import GameRecord, MatchProgress, match
-from ramify.arena.external import gnugo
+from uctree.arena import GameRecord, MatchProgress, match
+from uctree.arena.external import gnugo
 
 PRIORS = "selection=puct(c=2), evaluator=playout(priors=True)"
 # How the playouts are drawn, and how the search is done.
@@ -72,8 +72,8 @@ def against_gnugo(given: argparse.Namespace, name: str, path: Path | None) -> di
     budget = f"seconds={given.seconds:g}"
     if given.simulations is not None:
         budget = f"simulations={given.simulations}"
-    agents = {"ramify": f"search({budget}, {setting})", "gnugo": f"gnugo(level={given.level})"}
-    print(f"{name}: {agents['ramify']}", file=sys.stderr, flush=True)
+    agents = {"uctree": f"search({budget}, {setting})", "gnugo": f"gnugo(level={given.level})"}
+    print(f"{name}: {agents['uctree']}", file=sys.stderr, flush=True)
     played = match(
         game, agents, num_games=given.games, openings=0, seed=given.seed,
         processes=given.processes, path=path, progress=tell,
@@ -104,7 +104,7 @@ def tell(progress: MatchProgress) -> None:
 
 def described(record: GameRecord) -> dict[str, Any]:
     """One game in figures, with GNU Go's opinion of its end."""
-    seat = record.agents.index("ramify")
+    seat = record.agents.index("uctree")
     opinion = second_opinion(record)
     winner = "B" if record.returns[0] > 0 else "W" if record.returns[1] > 0 else "0"
     return {

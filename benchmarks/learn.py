@@ -23,12 +23,12 @@ from typing import Any
 
 import numpy as np
 
-import ramify
-from ramify import arena, games
-from ramify.learn import exact, inference, ladder, replies
-from ramify.learn.agents import NetworkAgent
-from ramify.learn.run import Run, new_network
-from ramify.learn.training import Progress, train
+import uctree
+from uctree import arena, games
+from uctree.learn import exact, inference, ladder, replies
+from uctree.learn.agents import NetworkAgent
+from uctree.learn.run import Run, new_network
+from uctree.learn.training import Progress, train
 
 HERE = {"workers": 2, "root_selection": "gumbel", "policy_target": "gumbel"}
 
@@ -48,7 +48,7 @@ def tell(progress: Progress) -> None:
     print("\r" + ", ".join(parts).ljust(110), end="", file=sys.stderr, flush=True)
 
 
-def trained(game: ramify.Game, folder: Path, **options: Any) -> tuple[Run, dict[str, Any]]:
+def trained(game: uctree.Game, folder: Path, **options: Any) -> tuple[Run, dict[str, Any]]:
     """The run, and what it took."""
     run = train(game, folder, progress=tell, **options)
     print(file=sys.stderr)
@@ -86,17 +86,17 @@ def tic_tac_toe(given: argparse.Namespace) -> dict[str, Any]:
 Player = Callable[[np.record], int]
 
 
-def by_search(game: ramify.Game, evaluator: Any, simulations: int) -> Player:
+def by_search(game: uctree.Game, evaluator: Any, simulations: int) -> Player:
     return lambda state: (
-        ramify.search(game, state, num_simulations=simulations, evaluator=evaluator).action
+        uctree.search(game, state, num_simulations=simulations, evaluator=evaluator).action
     )
 
 
-def by_policy(game: ramify.Game, evaluator: Any) -> Player:
+def by_policy(game: uctree.Game, evaluator: Any) -> Player:
     return lambda state: exact.raw_actions(game, evaluator, [state])[0]
 
 
-def against_all(game: ramify.Game, act: Player) -> dict[str, int]:
+def against_all(game: uctree.Game, act: Player) -> dict[str, int]:
     return asdict(replies.try_all(game, act))
 
 
@@ -153,7 +153,7 @@ def climbed(run: Run) -> Iterator[dict[str, Any]]:
 # --- progress ------------------------------------------------------------------------------------
 
 
-def progress_of(name: str, game: ramify.Game) -> Callable[[argparse.Namespace], dict[str, Any]]:
+def progress_of(name: str, game: uctree.Game) -> Callable[[argparse.Namespace], dict[str, Any]]:
     def part(given: argparse.Namespace) -> dict[str, Any]:
         """Half an hour of training: by how much is the last checkpoint above the first?"""
         run, took = trained(

@@ -5,7 +5,7 @@ The page docs/tutorial.md shows this file; the benchmark measures what one gets 
 
 import numpy as np
 
-import ramify
+import uctree
 
 ROWS, COLS = 6, 7
 DIRECTIONS = ((0, 1), (1, 0), (1, 1), (1, -1))
@@ -39,15 +39,15 @@ def step(state, action, reward):
         row += 1
     state.board[row, action] = player + 1
     state.ply += 1
-    state.to_play = ramify.OVER if state.ply == ROWS * COLS else 1 - player
+    state.to_play = uctree.OVER if state.ply == ROWS * COLS else 1 - player
     for down, right in DIRECTIONS:
         ahead = run_length(state.board, row, action, down, right)
         behind = run_length(state.board, row, action, -down, -right)
         if ahead + behind - 1 >= 4:
             reward[player], reward[1 - player] = 1, -1
-            state.to_play = ramify.OVER
+            state.to_play = uctree.OVER
 
 
-game = ramify.Game(
+game = uctree.Game(
     Position, legal, step, num_players=2, num_actions=COLS, payoff_range=(-1, 1), name="my game"
 )

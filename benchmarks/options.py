@@ -24,8 +24,8 @@ from typing import Any
 import numba
 import numpy as np
 
-import ramify
-from ramify import backup, games, selection
+import uctree
+from uctree import backup, games, selection
 
 PLAIN = {"selection": selection.ucb1(0.707)}  # √2 for payoffs in [-1, 1]
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -76,10 +76,10 @@ def measure_ratios() -> dict[str, Any]:
 
 
 def searcher(
-    game: ramify.Game, num_simulations: int, options: dict[str, Any]
+    game: uctree.Game, num_simulations: int, options: dict[str, Any]
 ) -> Callable[..., Any]:
     state = game.start()
-    return lambda seed: ramify.search(
+    return lambda seed: uctree.search(
         game, state, num_simulations=num_simulations, seed=seed, **options
     )
 
@@ -108,24 +108,24 @@ def measure_accuracy() -> dict[str, Any]:
 
 
 def share_right(
-    game: ramify.Game, cases: list[tuple[Any, dict[int, float]]], seconds: float, options: Any
+    game: uctree.Game, cases: list[tuple[Any, dict[int, float]]], seconds: float, options: Any
 ) -> float:
-    ramify.search(game, game.start(), num_simulations=10, **options)
+    uctree.search(game, game.start(), num_simulations=10, **options)
     right = 0
     for state, values in cases:
         for seed in range(3):
-            result = ramify.search(game, state, seconds=seconds, seed=seed, **options)
+            result = uctree.search(game, state, seconds=seconds, seed=seed, **options)
             right += values[result.action] == max(values.values())
     return right / (3 * len(cases))
 
 
-def after_each(game: ramify.Game, state: Any) -> dict[int, float]:
+def after_each(game: uctree.Game, state: Any) -> dict[int, float]:
     """What each action is worth exactly to the player who takes it."""
     player = game.to_play(state)
     values = {}
     for action in game.legal(state):
         after, reward = game.step(state, action)
-        rest = 0.0 if game.is_over(after) else ramify.solve(game, after).value[player]
+        rest = 0.0 if game.is_over(after) else uctree.solve(game, after).value[player]
         values[action] = float(reward[player] + rest)
     return values
 
@@ -150,14 +150,14 @@ def measure_threads() -> dict[str, Any]:
     }  # fmt: skip
     runs = {}
     for kind, (game, n) in cases.items():
-        one = lambda game=game, n=n: ramify.search(  # noqa: E731
+        one = lambda game=game, n=n: uctree.search(  # noqa: E731
             game, game.start(), num_simulations=n, **PLAIN
         )
-        two = lambda game=game, n=n, kind=kind: ramify.search(  # noqa: E731
+        two = lambda game=game, n=n, kind=kind: uctree.search(  # noqa: E731
             game, game.start(), num_simulations=n, threads=2, parallel=kind, **PLAIN
         )
-        ramify.search(game, game.start(), num_simulations=10, **PLAIN)
-        ramify.search(game, game.start(), num_simulations=10, threads=2, parallel=kind, **PLAIN)
+        uctree.search(game, game.start(), num_simulations=10, **PLAIN)
+        uctree.search(game, game.start(), num_simulations=10, threads=2, parallel=kind, **PLAIN)
         runs[kind] = one, two
     for _ in range(5):
         alone = wall(lambda: calculate(count))
@@ -193,7 +193,7 @@ def in_two_threads(work: Callable[[], Any]) -> None:
 def measure_reuse() -> dict[str, Any]:
     """How long it takes to make what hangs below an action the tree."""
     game = games.connect_four()
-    result = ramify.search(game, game.start(), num_simulations=3_000_000, **PLAIN)
+    result = uctree.search(game, game.start(), num_simulations=3_000_000, **PLAIN)
     tree = result.tree
     tree.below(result.action)  # compiled before the clock runs
     times = [wall(lambda: tree.below(result.action)) for _ in range(7)]
@@ -212,12 +212,12 @@ def measure_memory() -> dict[str, Any]:
     """The most memory a search takes that runs ten times past its cap."""
     game = games.connect_four()
     cap = 5_000_000
-    ramify.search(game, game.start(), num_simulations=300_000, max_memory=cap, **PLAIN)
+    uctree.search(game, game.start(), num_simulations=300_000, max_memory=cap, **PLAIN)
     tracemalloc.start()
-    result = ramify.search(game, game.start(), num_simulations=1_500_000, max_memory=cap, **PLAIN)
+    result = uctree.search(game, game.start(), num_simulations=1_500_000, max_memory=cap, **PLAIN)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    free = ramify.search(game, game.start(), num_simulations=1_500_000, **PLAIN)
+    free = uctree.search(game, game.start(), num_simulations=1_500_000, **PLAIN)
     return {
         "cap": cap, "peak": peak, "of cap": round(peak / cap, 3),
         "without cap": free.tree.num_bytes, "simulations": result.simulations,
@@ -227,13 +227,13 @@ def measure_memory() -> dict[str, Any]:
 
 PROGRAM = """
 import time; began = time.perf_counter()
-import ramify
-from ramify import backup, games, selection
+import uctree
+from uctree import backup, games, selection
 def network(state, values, logits):
     for action in range(logits.shape[0]):
         logits[action] = 0.1 * action
 game = games.connect_four()
-ramify.search(game, game.start(), num_simulations=100, {options})
+uctree.search(game, game.start(), num_simulations=100, {options})
 print(time.perf_counter() - began)
 """
 
@@ -261,7 +261,7 @@ def measure_compiling() -> dict[str, Any]:
 def run_script(script: Path, cache: str) -> float:
     done = subprocess.run(
         [sys.executable, script], capture_output=True, text=True, check=True,
-        env={"RAMIFY_CACHE_DIR": f"{cache}/cache", "PATH": ""},
+        env={"UCTREE_CACHE_DIR": f"{cache}/cache", "PATH": ""},
     )  # fmt: skip
     return float(done.stdout)
 

@@ -21,8 +21,8 @@ from typing import Any
 
 from playwright.sync_api import Page, sync_playwright
 
-import ramify
-from ramify import games
+import uctree
+from uctree import games
 
 ARGUMENTS = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]
 NEXT_FRAME = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
@@ -32,7 +32,7 @@ TURNS = 30
 def written(folder: Path, num_nodes: int) -> tuple[Path, dict[str, Any]]:
     """The page of a search with so many nodes, and what it took."""
     game = games.connect_four()
-    result = ramify.search(game, game.start(), num_simulations=num_nodes)
+    result = uctree.search(game, game.start(), num_simulations=num_nodes)
     began = time.perf_counter()
     result.save(folder / "page.html")
     path = folder / "page.html"

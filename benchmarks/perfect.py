@@ -4,7 +4,7 @@
                                  [--playouts uniform] [--network RUN] [--seed 2026]
 
 Connect four: openings of 2 to 6 random plies that bitbully (of the dev extra) scores as won for the
-side to move. ramify takes that side and has to win against bitbully, which holds out as long as it
+side to move. uctree takes that side and has to win against bitbully, which holds out as long as it
 can; no book, nothing of bitbully's. With `--network` the leaves are valued by what a run has
 learned (`benchmarks/learn.py connect_four`), or a checkpoint; `--threads` are the network's then.
 Othello: `gtp-rhino` (Debian's grhino) at its default level, random openings of four plies, each
@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 from gnugo import wilson
 
-import ramify
-from ramify import arena, learn, specs
+import uctree
+from uctree import arena, learn, specs
 
 SETTING = "selection=ucb1(0.7), solver=True, reuse=True"
 NUM_OPENINGS = 20
@@ -39,7 +39,7 @@ class Perfect:
 
         self.oracle, self.new_board = bitbully.BitBully(), bitbully.Board
 
-    def begin(self, game: ramify.Game, player: int, seed: int) -> None:
+    def begin(self, game: uctree.Game, player: int, seed: int) -> None:
         self.board = self.new_board()
 
     def watch(self, state: np.record, action: int) -> None:
@@ -66,7 +66,7 @@ def won_openings(seed: int) -> list[tuple[list[int], int]]:
 
 
 def convert(given: argparse.Namespace) -> dict[str, Any]:
-    """How many won openings ramify wins."""
+    """How many won openings uctree wins."""
     game = f'connect_four(playouts="{given.playouts}")'
     source: Any = f"search({budget(given)}, {SETTING})"
     agent = source
@@ -113,8 +113,8 @@ def by_network(given: argparse.Namespace, game: str) -> tuple[Callable[[], arena
 
 
 def othello(given: argparse.Namespace) -> dict[str, Any]:
-    """The score of ramify against Rhino."""
-    agents = {"ramify": f"search({budget(given)}, reuse=True)", "rhino": "rhino()"}
+    """The score of uctree against Rhino."""
+    agents = {"uctree": f"search({budget(given)}, reuse=True)", "rhino": "rhino()"}
     played = arena.match(
         "othello", agents, num_games=20, openings=4, seed=given.seed, progress=tell
     )
@@ -124,7 +124,7 @@ def othello(given: argparse.Namespace) -> dict[str, Any]:
 def tell(progress: arena.MatchProgress) -> None:
     """Print the game that ended last."""
     if record := progress.record:
-        seat = record.agents.index("ramify")
+        seat = record.agents.index("uctree")
         print(
             f"{progress.done}: {list(record.opening)} seat {seat} {record.returns[seat]:+g}, "
             f"{len(record.actions)} plies",

@@ -1,4 +1,4 @@
-"""How fast ramify searches, beside OpenSpiel's C++ bot in the same run. Prints JSON.
+"""How fast uctree searches, beside OpenSpiel's C++ bot in the same run. Prints JSON.
 
     python benchmarks/speed.py [rollout] [rules] [growth] [startup] [huge]
 
@@ -24,8 +24,8 @@ import naive_connect_four
 import numpy as np
 import pyspiel
 
-import ramify
-from ramify import games
+import uctree
+from uctree import games
 
 UCT_C = 1.414  # OpenSpiel adds c * sqrt(ln N / n) on payoffs in [-1, 1]; ours is times hi - lo = 2
 TURNS = 9
@@ -37,10 +37,10 @@ def cpu_seconds(work: Callable[[], Any]) -> float:
     return time.process_time() - began
 
 
-def ramify_search(game: ramify.Game, num_simulations: int) -> Callable[[int], Any]:
-    rule = ramify.selection.ucb1(UCT_C / 2)
+def uctree_search(game: uctree.Game, num_simulations: int) -> Callable[[int], Any]:
+    rule = uctree.selection.ucb1(UCT_C / 2)
     state = game.start()
-    return lambda seed: ramify.search(
+    return lambda seed: uctree.search(
         game, state, num_simulations=num_simulations, selection=rule, seed=seed
     )
 
@@ -71,7 +71,7 @@ def compare(
         pairs.append(((before + after) / 2, peer))
     ratios = sorted(peer / own for own, peer in pairs)
     return {
-        "ramify_per_second": round(num_simulations / statistics.median(own for own, _ in pairs)),
+        "uctree_per_second": round(num_simulations / statistics.median(own for own, _ in pairs)),
         "openspiel_per_second": round(num_simulations / statistics.median(p for _, p in pairs)),
         "ratio": round(statistics.median(ratios), 2),
         "ratios": [round(ratio, 2) for ratio in ratios],
@@ -112,7 +112,7 @@ def rollout() -> dict[str, Any]:
             turns = TURNS if num_simulations < 10_000 or not slow_peer else 5
             turns = turns if num_simulations < 100_000 else 3
             table[label][f"{num_simulations:,}"] = compare(
-                ramify_search(game, num_simulations),
+                uctree_search(game, num_simulations),
                 spiel_search(peer, num_simulations, solve=False),
                 num_simulations,
                 turns,
@@ -127,7 +127,7 @@ def rules() -> dict[str, Any]:
     table: dict[str, Any] = {}
     for name in games.__all__:
         game = getattr(games, name)()
-        figures = asdict(ramify.rule_speed(game))
+        figures = asdict(uctree.rule_speed(game))
         table[game.name] = {k: v and round(v, 1) for k, v in figures.items()}
     return table
 
@@ -137,18 +137,18 @@ def growth() -> dict[str, Any]:
     game = games.connect_four()
     table: dict[str, Any] = {}
     for num_simulations in (1_000, 10_000, 100_000, 1_000_000, 5_000_000):
-        search = ramify_search(game, num_simulations)
+        search = uctree_search(game, num_simulations)
         search(0)
         turns = [cpu_seconds(lambda search=search, seed=seed: search(seed)) for seed in range(3)]
         tree = search(0).tree
         table[f"{num_simulations:,}"] = {
-            "ramify_per_second": round(num_simulations / statistics.median(turns)),
+            "uctree_per_second": round(num_simulations / statistics.median(turns)),
             "edges": tree.num_edges,
             "bytes_per_edge": round(tree.edges.nbytes / tree.num_edges, 4),
         }
     million = 1_000_000
     table["1,000,000"] |= compare(
-        ramify_search(game, million), spiel_search("connect_four", million, False), million, turns=3
+        uctree_search(game, million), spiel_search("connect_four", million, False), million, turns=3
     )
     return table
 
@@ -156,21 +156,21 @@ def growth() -> dict[str, Any]:
 SEARCH_ONCE = """
 import time
 began = time.perf_counter()
-import ramify
+import uctree
 {game}
-ramify.search(game, game.start(), num_simulations=1000)
+uctree.search(game, game.start(), num_simulations=1000)
 print(time.perf_counter() - began)
 """
 
 
 def startup() -> dict[str, Any]:
     """Wall seconds from the start of a new process to its first result."""
-    builtin = "game = ramify.games.connect_four()"
+    builtin = "game = uctree.games.connect_four()"
     path = Path(__file__).parent
     own = f"import sys; sys.path.insert(0, {str(path)!r}); from naive_connect_four import game"
 
     def first_result(source: str, cache: str) -> float:
-        environment = {"RAMIFY_CACHE_DIR": cache}
+        environment = {"UCTREE_CACHE_DIR": cache}
         command = [sys.executable, "-c", SEARCH_ONCE.format(game=source)]
         began = time.perf_counter()
         subprocess.run(command, check=True, env=environment, capture_output=True)
@@ -178,10 +178,10 @@ def startup() -> dict[str, Any]:
 
     def command_line() -> float:
         began = time.perf_counter()
-        subprocess.run([sys.executable, "-m", "ramify", "games"], check=True, capture_output=True)
+        subprocess.run([sys.executable, "-m", "uctree", "games"], check=True, capture_output=True)
         return time.perf_counter() - began
 
-    table: dict[str, Any] = {"ramify games": statistics.median(command_line() for _ in range(5))}
+    table: dict[str, Any] = {"uctree games": statistics.median(command_line() for _ in range(5))}
     for label, source in (("connect_four", builtin), ("own game", own)):
         with tempfile.TemporaryDirectory() as cache:
             table[f"{label}, compiled"] = first_result(source, cache)
@@ -195,13 +195,13 @@ def huge() -> dict[str, Any]:
     """Three players, five in a row on 100x100: memory goes with simulations, not with actions."""
     game = games.n_in_a_row(rows=100, cols=100, length=5, num_players=3)
     table: dict[str, Any] = {"actions": game.num_actions, "state_bytes": game.dtype.itemsize}
-    ramify.search(game, game.start(), num_simulations=1)
+    uctree.search(game, game.start(), num_simulations=1)
     for num_simulations in (1_000, 10_000, 40_000):
         began = time.process_time()
-        tree = ramify.search(game, game.start(), num_simulations=num_simulations, seed=1).tree
+        tree = uctree.search(game, game.start(), num_simulations=num_simulations, seed=1).tree
         seconds = time.process_time() - began
         table[f"{num_simulations:,}"] = {
-            "ramify_per_second": round(num_simulations / seconds),
+            "uctree_per_second": round(num_simulations / seconds),
             "edges": tree.num_edges,
             "tree_bytes": tree.num_bytes,
             "bytes_per_simulation": round(tree.edges.nbytes / num_simulations, 1),

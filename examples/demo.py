@@ -10,7 +10,7 @@ from __future__ import annotations
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-import ramify
+import uctree
 
 ACTIONS = [5, 2, 6, 6, 6, 6, 2, 2, 0, 4]
 WINNING = 4
@@ -19,20 +19,20 @@ BEST_PLAY = [4, 1, 3, 3, 3, 2, 4, 2]  # and then column 3 is the only one that w
 
 def main() -> None:
     console = Console()
-    game = ramify.games.connect_four()
+    game = uctree.games.connect_four()
     state = game.play(ACTIONS)
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[speed]}"))
     for budget in (1_000, 10_000, 2_000_000):
         with Progress(*columns, TimeRemainingColumn(), console=console) as bar:
             task = bar.add_task(f"{budget:>9,} simulations", total=budget, speed="compiling")
 
-            def show(progress: ramify.Progress, bar: Progress = bar, task: TaskID = task) -> None:
+            def show(progress: uctree.Progress, bar: Progress = bar, task: TaskID = task) -> None:
                 speed = f"{progress.simulations / progress.seconds:,.0f}/s"
                 bar.update(task, completed=progress.simulations, speed=speed)
 
-            result = ramify.search(
+            result = uctree.search(
                 game, state, num_simulations=budget, seed=1, progress=show,
-                selection=ramify.selection.ucb1(c=0.707),
+                selection=uctree.selection.ucb1(c=0.707),
             )  # fmt: skip
         found = "the winning action" if result.action == WINNING else "which loses"
         console.print(
@@ -44,9 +44,9 @@ def main() -> None:
     prove(game, game.play(BEST_PLAY, state))
 
 
-def prove(game: ramify.Game, state: ramify.game.State) -> None:
+def prove(game: uctree.Game, state: uctree.game.State) -> None:
     """Let a search end when it is certain who wins, and say so."""
-    result = ramify.search(game, state, num_simulations=2_000_000, seed=1, solver=True)
+    result = uctree.search(game, state, num_simulations=2_000_000, seed=1, solver=True)
     is_won = result.solved is not None and result.solved[0] == 1
     verdict = "proves that player 0 wins" if is_won else "did NOT prove that player 0 wins"
     print(

@@ -2,7 +2,7 @@
 
     python examples/learn_tic_tac_toe.py [FOLDER]
 
-Called again with the same folder it goes on where it was. Needs `pip install 'ramify[learn]'`.
+Called again with the same folder it goes on where it was. Needs `pip install 'uctree[learn]'`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-import ramify
-from ramify.learn import exact, replies, report, training
+import uctree
+from uctree.learn import exact, replies, report, training
 
 ITERATIONS = 20
 
@@ -23,7 +23,7 @@ ITERATIONS = 20
 def main() -> None:
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(tempfile.mkdtemp()) / "tic_tac_toe"
     console = Console()
-    game = ramify.games.tic_tac_toe()
+    game = uctree.games.tic_tac_toe()
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[told]}"))
     with Progress(*columns, TimeRemainingColumn(), console=console) as bar:
         task = bar.add_task("training", total=ITERATIONS, told="compiling")
@@ -36,7 +36,7 @@ def main() -> None:
                 told=f"{now.games} games, {now.simulations_per_second:,.0f} simulations/s{losses}",
             )  # fmt: skip
 
-        run = ramify.learn.train(
+        run = uctree.learn.train(
             game, folder, max_iterations=ITERATIONS, checkpoint_interval=ITERATIONS, progress=show
         )
         bar.update(task, completed=ITERATIONS)
@@ -46,7 +46,7 @@ def main() -> None:
             exact.raw_actions(game, evaluator, [state])[0]
         ),
         "the network with 50 simulations": lambda state: (
-            ramify.search(game, state, num_simulations=50, evaluator=evaluator).action
+            uctree.search(game, state, num_simulations=50, evaluator=evaluator).action
         ),
     }
     for name, act in players.items():

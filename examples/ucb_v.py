@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 
-import ramify
-from ramify.selection import Rule
+import uctree
+from uctree.selection import Rule
 
 
 def log_visits(parent_visits):
@@ -31,10 +31,10 @@ def ucb_v(zeta: float = 1.2, c: float = 1.0) -> Rule:
 
 
 def main() -> None:
-    game = ramify.games.connect_four()
+    game = uctree.games.connect_four()
     state = game.play([3, 2, 3, 2, 3])  # three in a column: the other player has to block it
-    for rule in (ramify.selection.ucb1_tuned(), ucb_v(), ucb_v(c=0.1)):
-        result = ramify.search(game, state, num_simulations=20_000, seed=1, selection=rule)
+    for rule in (uctree.selection.ucb1_tuned(), ucb_v(), ucb_v(c=0.1)):
+        result = uctree.search(game, state, num_simulations=20_000, seed=1, selection=rule)
         share = result.policy().max()
         print(f"{rule.name}{rule.parameters}: action {result.action}, {share:.1%} of the visits")
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ramify import CHANCE, OVER, Game, random_below
+from uctree import CHANCE, OVER, Game, random_below
 
 Heap = np.dtype([("left", np.int16), ("ply", np.int16), ("to_play", np.int8)])
 BROKEN: dict[str, Callable[[], Game]] = {}

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ramify import CHANCE, OVER, Game
 from tests.random_games import PLACES, game_of, random_tables
+from uctree import CHANCE, OVER, Game
 
 # --- brute force ---------------------------------------------------------------------------------
 

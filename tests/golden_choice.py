@@ -1,4 +1,4 @@
-"""The answers of ramify's choice of an action to the test vectors."""
+"""The answers of uctree's choice of an action to the test vectors."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ramify import choice
+from uctree import choice
 
 Input = dict[str, Any]
 Answer = dict[str, Any]

@@ -1,4 +1,4 @@
-"""The answers of ramify's continuous games, solvers and regrets to the test vectors."""
+"""The answers of uctree's continuous games, solvers and regrets to the test vectors."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-import ramify
-from ramify import continuous, regret, selection
-from ramify.games import loss_game as make_loss_game
-from ramify.games.loss_game import (
+import uctree
+from uctree import continuous, regret, selection
+from uctree.games import loss_game as make_loss_game
+from uctree.games.loss_game import (
     CONCAVE_BELOW,
     equilibrium,
     own_gradient,
@@ -92,7 +92,7 @@ def _sampled(given: Input) -> Answer:
 
 
 def _gradient_step(given: Input) -> Answer:
-    own, box = np.zeros(3), ramify.Box(given["lo"], given["hi"])
+    own, box = np.zeros(3), uctree.Box(given["lo"], given["hi"])
     own_gradient(*given["x"], own)
     steps = [
         continuous.gradient_step(
@@ -123,7 +123,7 @@ def _gradient_flow(given: Input) -> Answer:
 # --- complete searches ---------------------------------------------------------------------------
 
 
-def stream_game(in_unit_range: bool) -> ramify.Game:
+def stream_game(in_unit_range: bool) -> uctree.Game:
     """The loss game whose new actions and playouts come from one additive recurrence."""
 
     def random_action(state, action, rng, data):
@@ -131,7 +131,7 @@ def stream_game(in_unit_range: bool) -> ramify.Game:
         share = data[0][0] * 0.6180339887498949
         action[0] = -5.0 + 10.0 * (share - np.floor(share))
 
-    return ramify.Game(
+    return uctree.Game(
         GAME.dtype, None, GAME.rules.step, num_players=3, action_space=GAME.action_space,
         name="loss_game", max_plies=3, random_action=random_action, data=(np.zeros(1),),
         payoff_range=(0.0, 1.0) if in_unit_range else None,
@@ -140,7 +140,7 @@ def stream_game(in_unit_range: bool) -> ramify.Game:
 
 def _search(given: Input) -> Answer:
     game = stream_game(in_unit_range=not given["normalise"])
-    result = ramify.search(
+    result = uctree.search(
         game, game.start(), num_simulations=given["simulations"],
         selection=selection.ucb1(given["exploration"]),
         widening=selection.widening(given["widening_factor"], 0.5),

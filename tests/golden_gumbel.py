@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-import ramify
-from ramify import gumbel, selection
+import uctree
+from uctree import gumbel, selection
 
 Input = dict[str, Any]
 Answer = dict[str, Any]
@@ -121,9 +121,9 @@ def _step(state, action, reward, data):
     if state.depth == data[6][0]:
         # Nothing below the depth limit is searched: its value is all that is left to come.
         pays += discount * data[4][state.place]
-        state.to_play = ramify.OVER
+        state.to_play = uctree.OVER
     if discount == 0.0:
-        state.to_play = ramify.OVER
+        state.to_play = uctree.OVER
     for other in range(reward.shape[0]):
         reward[other] += pays if other == player else -pays
 
@@ -136,7 +136,7 @@ def _evaluate(state, values, logits, data):
         logits[action] = data[3][state.place, action]
 
 
-def table_game(model: Input, invalid: Any = None, max_depth: int | None = None) -> ramify.Game:
+def table_game(model: Input, invalid: Any = None, max_depth: int | None = None) -> uctree.Game:
     """The game of a table model; `invalid` marks the actions that the root may not take."""
     discounts = np.array(model["discount"], float)
     factors = np.unique(discounts[discounts != 0.0])
@@ -150,7 +150,7 @@ def table_game(model: Input, invalid: Any = None, max_depth: int | None = None) 
         np.array(model["logits"], float), np.array(model["value"], float), allowed,
         np.array([-1 if max_depth is None else max_depth], np.int32),
     )  # fmt: skip
-    return ramify.Game(
+    return uctree.Game(
         [("place", np.int32), ("depth", np.int32), ("to_play", np.int8)], _legal, _step, data=data,
         name="table model", num_players=2 if factor < 0 else 1, num_actions=num_actions,
         zero_sum=factor < 0, discount=abs(factor),
@@ -160,12 +160,12 @@ def table_game(model: Input, invalid: Any = None, max_depth: int | None = None) 
 def search_table(
     model: Input, root: int, num_simulations: int, *, invalid: Any = None,
     max_depth: int | None = None, **options: Any,
-) -> ramify.SearchResult:  # fmt: skip
+) -> uctree.SearchResult:  # fmt: skip
     """What a search of a table model from the state `root` finds."""
     game = table_game(model, invalid, max_depth)
     state = game.start()
     state["place"] = root
-    return ramify.search(
+    return uctree.search(
         game, state, num_simulations=num_simulations, evaluator=_evaluate, **options
     )
 
@@ -188,7 +188,7 @@ def muzero_rules(c: float = 1.25, c_base: float = 19652.0) -> dict[str, Any]:
     return {"selection": selection.puct(c, c_base, normalise="parent_and_siblings")}
 
 
-def root_of(result: ramify.SearchResult) -> Answer:
+def root_of(result: uctree.SearchResult) -> Answer:
     """Visits and values of the root's edges by action, and the value of the root, for its mover."""
     num_actions, mover = result.game.num_actions, result.tree.root.to_play
     visits = np.zeros(num_actions, np.int64)
@@ -202,7 +202,7 @@ def root_of(result: ramify.SearchResult) -> Answer:
     }  # fmt: skip
 
 
-def _root_sigma(result: ramify.SearchResult, options: dict[str, Any]) -> np.ndarray:
+def _root_sigma(result: uctree.SearchResult, options: dict[str, Any]) -> np.ndarray:
     """σ of the root's edges by action; illegal ones count as never taken."""
     tree, mover = result.tree, result.tree.root.to_play
     edges, found = tree.root.edges, root_of(result)

@@ -1,4 +1,4 @@
-"""The answers of ramify.learn to the test vectors: value targets and losses."""
+"""The answers of uctree.learn to the test vectors: value targets and losses."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ramify.evaluators import to_absolute
-from ramify.learn import targets
+from uctree.evaluators import to_absolute
+from uctree.learn import targets
 
 Input = dict[str, Any]
 Answer = dict[str, Any]
@@ -45,7 +45,7 @@ def _squared_error(given: Input) -> Answer:
 
 def _network() -> tuple[Any, Any]:
     torch = pytest.importorskip("torch", reason="the learn extra is not installed")
-    from ramify.learn import network
+    from uctree.learn import network
 
     return network, torch
 

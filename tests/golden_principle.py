@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ramify import principle
+from uctree import principle
 
 Input = dict[str, Any]
 Answer = dict[str, Any]

@@ -1,4 +1,4 @@
-"""The answers of ramify's own functions to the test vectors, by family of vectors."""
+"""The answers of uctree's own functions to the test vectors, by family of vectors."""
 
 from __future__ import annotations
 
@@ -8,10 +8,7 @@ from typing import Any
 
 import numpy as np
 
-import ramify
-from ramify import backup, choice, compose, evaluators, proofs, scoring, selection, variation
-from ramify._compile import bind
-from ramify.tree import MOVER, NONE, Layout, Tree
+import uctree
 from tests import (
     golden_choice,
     golden_continuous,
@@ -19,17 +16,20 @@ from tests import (
     golden_learning,
     golden_principle,
 )
+from uctree import backup, choice, compose, evaluators, proofs, scoring, selection, variation
+from uctree._compile import bind
+from uctree.tree import MOVER, NONE, Layout, Tree
 
 Input = dict[str, Any]
 Answer = dict[str, Any]
 
 
 def compute(id: str, input: Input) -> Answer:
-    """What ramify answers to the vector `id`: plain numbers, lists, dicts, None where undefined."""
+    """What uctree answers to the vector `id`: plain numbers, lists, dicts, None where undefined."""
     for family, answer in FAMILIES.items():
         if id.startswith(family):
             return _plain(answer(_numbers(input)))
-    raise LookupError(f"nothing in ramify answers {id} yet")
+    raise LookupError(f"nothing in uctree answers {id} yet")
 
 
 def _expected(probabilities: Any, values: Any) -> float:
@@ -261,7 +261,7 @@ def _backed_up(
     paths = {tuple(path[:k]) for path, _, _ in simulations for k in range(1, len(path) + 1)}
     # The root's edges stand side by side, first of all.
     index = {path: 1 + i for i, path in enumerate(sorted(paths, key=lambda p: (len(p), p)))}
-    game = ramify.Game(
+    game = uctree.Game(
         [("to_play", np.int8)], _legal, _step, num_players=num_players, num_actions=len(index) + 1,
         discount=discount, max_plies=len(index) + 1,
     )  # fmt: skip
@@ -320,7 +320,7 @@ def _shared(given: Input) -> Answer:
 
 
 def _table_game(num_players: int, num_actions: int, discount: float = 1.0, **more: Any) -> Any:
-    return ramify.Game(
+    return uctree.Game(
         [("to_play", np.int8)], _legal, _step, num_players=num_players, num_actions=num_actions,
         discount=discount, max_plies=100, **more,
     )  # fmt: skip
@@ -515,7 +515,7 @@ def _rotate(given: Input) -> Answer:
 
 
 def _win(given: Input) -> Answer:
-    from ramify.games.n_in_a_row import longest_run
+    from uctree.games.n_in_a_row import longest_run
 
     board = np.array([[int(cell) for cell in row] for row in given["board"]])
     run = int(longest_run(board, *given["last_move"]))
@@ -548,12 +548,12 @@ def _evaluate(state, values, priors, data):
 
 
 def _search(given: Input) -> Answer:
-    mover = np.where(given["terminal"], ramify.OVER, given["mover"]).astype(np.int8)
+    mover = np.where(given["terminal"], uctree.OVER, given["mover"]).astype(np.int8)
     data = (
         np.array(given["next_state"], np.int32), np.array(given["reward"], float), mover,
         np.array(given["value"], float), np.array(given["prior"], float),
     )  # fmt: skip
-    game = ramify.Game(
+    game = uctree.Game(
         [("place", np.int32), ("to_play", np.int8)], _legal, _step, data=data, name="table",
         num_players=data[3].shape[1], num_actions=data[0].shape[1], discount=given["discount"],
     )  # fmt: skip
@@ -562,7 +562,7 @@ def _search(given: Input) -> Answer:
     rule = selection.puct(
         given["c_init"], given["c_base"], fpu_value=given["fpu_reduction"], normalise="none"
     )
-    result = ramify.search(
+    result = uctree.search(
         game, root, num_simulations=given["simulations"], selection=rule, evaluator=_evaluate
     )
     return {

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from ramify._compile import UNBOUND, compile_kernel
-from ramify.evaluators import rule
-from ramify.game import CHANCE, OVER, Game, make_rng, random_below, random_unit
+from uctree._compile import UNBOUND, compile_kernel
+from uctree.evaluators import rule
+from uctree.game import CHANCE, OVER, Game, make_rng, random_below, random_unit
 
 legal = step = chance = observe = start = playout = UNBOUND
 HAS_CHANCE = HAS_START = HAS_PLAYOUT = UNBOUND

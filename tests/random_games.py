@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ramify import CHANCE, OVER, Game, random_unit
+from uctree import CHANCE, OVER, Game, random_unit
 
 PLACES = 30  # of one random game, the last ones of which are over
 REACH = 6  # an action leads at most so many places on

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import ramify.games
-from ramify import Game
+import uctree.games
+from uctree import Game
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -23,10 +23,10 @@ def episode_text(game: Game) -> str:
 
 
 def record_episodes() -> None:
-    """Write one episode of every game in `ramify.games`."""
+    """Write one episode of every game in `uctree.games`."""
     GOLDEN.mkdir(exist_ok=True)
-    for name in ramify.games.__all__:
-        game = getattr(ramify.games, name)()
+    for name in uctree.games.__all__:
+        game = getattr(uctree.games, name)()
         if game.is_continuous:  # digits of floats differ from machine to machine
             continue
         (GOLDEN / f"episode_{name}.txt").write_text(episode_text(game))

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ramify.game import CHANCE, ENDLESS, OVER, Game, make_rng, random_below, random_unit
+from uctree.game import CHANCE, ENDLESS, OVER, Game, make_rng, random_below, random_unit
 
 # --- the tree ------------------------------------------------------------------------------------
 

@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-import ramify
-from ramify import games
-from ramify.board import Board, Spot, cells_of, draw, read_board
+import uctree
+from uctree import games
+from uctree.board import Board, Spot, cells_of, draw, read_board
 
 DRAWN = ["breakthrough", "connect_four", "go", "hex", "n_in_a_row", "othello", "tic_tac_toe"]
 
@@ -67,7 +67,7 @@ def test_a_game_without_geometry_has_no_board(name):
 def test_a_text_that_does_not_tell_gives_no_board(text):
     source = games.tic_tac_toe()
     rules = source.rules
-    game = ramify.Game(
+    game = uctree.Game(
         source.dtype, rules.legal, rules.step, num_players=2, num_actions=9,
         geometry=("grid", 3, 3), show=lambda state: text,
     )  # fmt: skip
@@ -81,7 +81,7 @@ def test_a_board_too_large_to_draw_stays_text():
 
 def test_large_boards_are_not_tried_action_by_action(monkeypatch):
     game = games.n_in_a_row()
-    monkeypatch.setattr("ramify.board.MOST_CELLS_READ", 5 * 225)
+    monkeypatch.setattr("uctree.board.MOST_CELLS_READ", 5 * 225)
     state = game.start()
     assert len(cells_of(game, state, game.legal(state), read_board(game, state))) == 5
 

@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-import ramify
-from ramify import OVER, Game, IllegalAction
-from ramify._compile import UNBOUND, compile_kernel
-from ramify.evaluators import rule
-from ramify.game import StateView, make_rng
-from ramify.games.breakthrough import breakthrough
-from ramify.games.hex import hex
-from ramify.games.othello import othello
+import uctree
 from tests.perft import CompiledGame
 from tests.test_games import compiled, follow, spiel_perft
+from uctree import OVER, Game, IllegalAction
+from uctree._compile import UNBOUND, compile_kernel
+from uctree.evaluators import rule
+from uctree.game import StateView, make_rng
+from uctree.games.breakthrough import breakthrough
+from uctree.games.hex import hex
+from uctree.games.othello import othello
 
 GAMES = {
     "othello": (othello, {}),
@@ -158,7 +158,7 @@ def test_a_search_finds_the_last_action_of_an_episode(name: str) -> None:
         recorded = compiled(factory).episode(seed)
         player = recorded.players[-1]
         state = game.play(recorded.actions[:-1])
-        result = ramify.search(game, state, num_simulations=2000, seed=seed)
+        result = uctree.search(game, state, num_simulations=2000, seed=seed)
         _, reward = game.step(state, result.action)
         assert reward[player] == max(game.step(state, a)[1][player] for a in game.legal(state))
 

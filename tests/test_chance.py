@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import ramify
-from ramify import Searcher, games, selection
+import uctree
+from uctree import Searcher, games, selection
 
 # --- outcomes ------------------------------------------------------------------------------------
 
@@ -17,13 +17,13 @@ def _legal(state, actions):
 
 
 def _step(state, action, reward):
-    if state.to_play == ramify.CHANCE:
+    if state.to_play == uctree.CHANCE:
         reward[0] = 1.0 if action == 300 else -1.0
-        state.to_play = ramify.OVER
+        state.to_play = uctree.OVER
     elif action == 0:
-        state.to_play = ramify.CHANCE
+        state.to_play = uctree.CHANCE
     else:
-        state.to_play = ramify.OVER
+        state.to_play = uctree.OVER
 
 
 def _chance(state, outcomes, probabilities):
@@ -32,7 +32,7 @@ def _chance(state, outcomes, probabilities):
     return 2
 
 
-COIN = ramify.Game(
+COIN = uctree.Game(
     [("to_play", np.int8)], _legal, _step, num_players=1, num_actions=2, chance=_chance,
     max_outcomes=2, payoff_range=(-1, 1), name="coin",
 )  # fmt: skip
@@ -40,11 +40,11 @@ COIN = ramify.Game(
 
 @pytest.mark.parametrize("chance", ["sample", "proportional", selection.outcome_widening(2.0)])
 def test_outcomes_may_be_any_numbers(chance):
-    result = ramify.search(COIN, COIN.start(), num_simulations=4_000, chance=chance)
+    result = uctree.search(COIN, COIN.start(), num_simulations=4_000, chance=chance)
     assert result.action == 0
     assert result.edges["q"][0, 0] == pytest.approx(0.5, abs=0.05)
     tossed, _ = COIN.step(COIN.start(), 0)
-    root = ramify.search(COIN, tossed, num_simulations=100, chance=chance)
+    root = uctree.search(COIN, tossed, num_simulations=100, chance=chance)
     assert sorted(root.edges["action"].tolist()) == [200, 300]
 
 
@@ -61,7 +61,7 @@ def _open_legal(state, actions):
 
 
 def _open_step(state, action, reward):
-    if state.to_play == ramify.CHANCE:
+    if state.to_play == uctree.CHANCE:
         state.outcome = action
         state.to_play = 0
         return
@@ -69,7 +69,7 @@ def _open_step(state, action, reward):
         reward[0] = 1e9  # an action that is not legal here
     reward[0] += action % 2
     state.turn += 1
-    state.to_play = ramify.OVER if state.turn == 3 else ramify.CHANCE
+    state.to_play = uctree.OVER if state.turn == 3 else uctree.CHANCE
 
 
 def _open_chance(state, outcomes, probabilities):
@@ -80,7 +80,7 @@ def _open_chance(state, outcomes, probabilities):
 
 
 def open_game():
-    return ramify.Game(
+    return uctree.Game(
         Place, _open_legal, _open_step, num_players=1, num_actions=2 * NUM_OUTCOMES,
         chance=_open_chance, max_outcomes=NUM_OUTCOMES, payoff_range=(0, 3), name="open",
     )  # fmt: skip
@@ -89,7 +89,7 @@ def open_game():
 @pytest.mark.parametrize("max_memory", [None, "30kB"])
 def test_an_open_loop_takes_only_what_is_legal(max_memory):
     game = open_game()
-    result = ramify.search(
+    result = uctree.search(
         game, game.start(), num_simulations=20_000, open_loop=True, max_memory=max_memory
     )
     assert result.action == 1
@@ -101,7 +101,7 @@ def test_an_open_loop_is_kept_over_actions_and_outcomes():
     total = 0.0
     rng = np.random.default_rng(1)
     while not searcher.game.is_over(searcher.state):
-        if searcher.game.to_play(searcher.state) == ramify.CHANCE:
+        if searcher.game.to_play(searcher.state) == uctree.CHANCE:
             action = int(rng.integers(NUM_OUTCOMES))
         else:
             action = searcher.search(num_simulations=3_000).action
@@ -112,7 +112,7 @@ def test_an_open_loop_is_kept_over_actions_and_outcomes():
 
 def test_an_open_loop_needs_no_chance_at_all():
     game = games.tic_tac_toe()
-    result = ramify.search(game, game.start(), num_simulations=2_000, open_loop=True)
+    result = uctree.search(game, game.start(), num_simulations=2_000, open_loop=True)
     assert result.edges["visits"].sum() == 2_000
 
 
@@ -122,6 +122,6 @@ def test_an_open_loop_needs_no_chance_at_all():
 def test_roots_where_nobody_moves_are_refused_where_somebody_must():
     tossed, _ = COIN.step(COIN.start(), 0)
     with pytest.raises(ValueError, match="take an outcome first"):
-        ramify.search(COIN, tossed, num_simulations=10, open_loop=True)
+        uctree.search(COIN, tossed, num_simulations=10, open_loop=True)
     with pytest.raises(ValueError, match="take an outcome first"):
-        ramify.search(COIN, tossed, num_simulations=10, opponents="paranoid")
+        uctree.search(COIN, tossed, num_simulations=10, opponents="paranoid")

@@ -8,7 +8,7 @@ import xml.etree.ElementTree as xml
 
 import pytest
 
-from ramify.chart import HEIGHT, WIDTH, Series, line_chart
+from uctree.chart import HEIGHT, WIDTH, Series, line_chart
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -83,7 +83,7 @@ def test_the_style_of_a_chart_is_for_charts_alone():
     plain = re.sub(r"@media\([^)]*\)\{", "", style.text).replace("}}", "}")
     selectors = re.findall(r"([^{}]+)\{", plain)
     assert len(selectors) >= 6
-    assert all(selector.startswith(".ramify-chart ") for selector in selectors)
+    assert all(selector.startswith(".uctree-chart ") for selector in selectors)
 
 
 def test_text_is_escaped():

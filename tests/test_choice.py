@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-import ramify
-from ramify import choice, evaluators, gumbel, selection
-from ramify import result as results
-from ramify.choice import Choice
-from ramify.result import SearchResult
-from ramify.tree import EXACT, MOVER, Layout, Tree
+import uctree
 from tests.golden_choice import FAMILIES
+from uctree import choice, evaluators, gumbel, selection
+from uctree import result as results
+from uctree.choice import Choice
+from uctree.result import SearchResult
+from uctree.tree import EXACT, MOVER, Layout, Tree
 
 Heap = np.dtype([("left", np.int16), ("ply", np.int16), ("to_play", np.int8)])
 
@@ -36,7 +36,7 @@ def step(state, action, reward):
     if state.left == 0:
         reward[player] = 1.0
         reward[1 - player] = -1.0
-        state.to_play = ramify.OVER
+        state.to_play = uctree.OVER
 
 
 def start(state):
@@ -44,9 +44,9 @@ def start(state):
 
 
 @cache
-def heap_game(**options: Any) -> ramify.Game:
+def heap_game(**options: Any) -> uctree.Game:
     """Take 1, 2 or 3 from a heap of 9; who takes the last one wins."""
-    return ramify.Game(
+    return uctree.Game(
         Heap, legal, step, num_players=2, num_actions=3, start=start, payoff_range=(-1.0, 1.0),
         name="heap", **options,
     )  # fmt: skip
@@ -66,7 +66,7 @@ class Sums:
 
 
 def grown(
-    game: ramify.Game, lines: dict[tuple[int, ...], Any], state: Any = None, proofs: Any = None,
+    game: uctree.Game, lines: dict[tuple[int, ...], Any], state: Any = None, proofs: Any = None,
     layout: Layout | None = None, priors: Any = None,
 ) -> Tree:  # fmt: skip
     """A tree from what its simulations paid: the actions of each, then a return or several.
@@ -251,7 +251,7 @@ def test_the_action_is_chosen_as_asked(chosen, action):
 def test_an_unknown_choice_is_refused_with_the_names_there_are():
     with pytest.raises(ValueError, match="one of robust, max, robust_max, lcb, temperature, gumbe"):
         choice.as_choice("best")
-    with pytest.raises(TypeError, match=r"comes from ramify.choice.*got 3"):
+    with pytest.raises(TypeError, match=r"comes from uctree.choice.*got 3"):
         choice.as_choice(3)
     with pytest.raises(ValueError, match=r"root_selection=selection.gumbel\(\)"):
         choice.as_choice("gumbel")
@@ -581,7 +581,7 @@ def test_what_cannot_complete_a_line_is_refused():
     result = result_of(grown(heap_game(), {(2,): (5, 0.0)}))
     with pytest.raises(TypeError, match=r'"best_reply", an evaluator, or a function.*got 3'):
         result.principal_variation(3)
-    with pytest.raises(ramify.BrokenGame, match="an evaluator takes state, values"):
+    with pytest.raises(uctree.BrokenGame, match="an evaluator takes state, values"):
         result.principal_variation(lambda state, action: 0)
 
 
@@ -590,13 +590,13 @@ def test_a_completion_ends_at_max_plies():
         state.ply += 1
         state.to_play = 1 - state.to_play
 
-    game = ramify.Game(Heap, legal, idle, num_players=2, num_actions=3, start=start, max_plies=7)
+    game = uctree.Game(Heap, legal, idle, num_players=2, num_actions=3, start=start, max_plies=7)
     tree = grown(game, {(0,): (5, 0.0)}, game.play([0, 0]))
     line = result_of(tree).principal_variation("playout")
     assert (line.depth, line.complete) == (5, False)
 
 
-def dice_game() -> ramify.Game:
+def dice_game() -> uctree.Game:
     """Roll until a six comes, and get one for every roll."""
 
     def one(state, actions):
@@ -610,13 +610,13 @@ def dice_game() -> ramify.Game:
         return 2
 
     def move(state, action, reward):
-        if state.to_play == ramify.CHANCE:
+        if state.to_play == uctree.CHANCE:
             reward[0] = 1.0
-            state.to_play = ramify.OVER if action == 1 else 0
+            state.to_play = uctree.OVER if action == 1 else 0
         else:
-            state.to_play = ramify.CHANCE
+            state.to_play = uctree.CHANCE
 
-    return ramify.Game(
+    return uctree.Game(
         [("to_play", np.int8)], one, move, num_players=1, num_actions=1, chance=roll, max_outcomes=2
     )
 
@@ -663,7 +663,7 @@ def test_a_shared_node_met_again_ends_the_line():
         actions[0] = 0
         return 1
 
-    game = ramify.Game([("left", np.int16), ("to_play", np.int8)], two, turn, num_players=1,
+    game = uctree.Game([("left", np.int16), ("to_play", np.int8)], two, turn, num_players=1,
                        num_actions=1, max_plies=50)  # fmt: skip
     tree = Tree(game, game.start(), Layout(shared=True), 1, 10)
     tree.edges[:3] = 0
@@ -677,7 +677,7 @@ def test_a_shared_node_met_again_ends_the_line():
 
 
 def test_players_around_a_paranoid_one_break_ties_against_it():
-    game = ramify.Game(Heap, legal, step, num_players=3, num_actions=3, start=start)
+    game = uctree.Game(Heap, legal, step, num_players=3, num_actions=3, start=start)
     tree = grown(game, {(0, 0): (5, [0.5, 0.9, 0.0]), (0, 1): (5, [0.1, 0.2, 0.0])})
     assert result_of(tree).principal_variation().actions == [0, 0]
     paranoid = result_of(tree, options={"opponents": "paranoid"})
@@ -703,7 +703,7 @@ def test_the_manifest_names_what_a_search_depends_on():
     result = result_of(grown(heap_game(), DIVIDED), options=manifest_options(), seed=5)
     manifest = result.manifest()
     assert json.loads(json.dumps(manifest, allow_nan=False)) == manifest
-    assert {"ramify", "numba", "numpy", "python"} <= manifest.keys()
+    assert {"uctree", "numba", "numpy", "python"} <= manifest.keys()
     assert manifest["game"] == "heap"
     assert (manifest["seed"], manifest["simulations"], manifest["threads"]) == (5, 103, 2)
     assert manifest["status"] == "simulations"
@@ -774,7 +774,7 @@ def test_a_thread_pool_on_one_tree_is_told_as_such():
 
 
 def test_values_that_do_not_add_up_to_zero_are_told_as_exact():
-    game = ramify.Game(Heap, legal, step, num_players=2, num_actions=3, start=start)
+    game = uctree.Game(Heap, legal, step, num_players=2, num_actions=3, start=start)
     tree = grown(game, {(0,): (5, [1.0, 0.5]), (1,): (4, [0.5, 0.5])}, proofs={0: [1.0, 0.5]})
     assert "exact" in str(result_of(tree))
 
@@ -782,9 +782,9 @@ def test_values_that_do_not_add_up_to_zero_are_told_as_exact():
 # --- searches ------------------------------------------------------------------------------------
 
 
-def search(game: ramify.Game, **options: Any) -> SearchResult:
+def search(game: uctree.Game, **options: Any) -> SearchResult:
     options = {"num_simulations": 2000, "seed": 1} | options
-    return ramify.search(game, game.start(), **options)
+    return uctree.search(game, game.start(), **options)
 
 
 def test_a_search_chooses_as_asked():

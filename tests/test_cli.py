@@ -1,4 +1,4 @@
-"""The command `ramify`: what it prints, what it refuses, and how it leaves."""
+"""The command `uctree`: what it prints, what it refuses, and how it leaves."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from pathlib import Path
 
 import pytest
 
-import ramify
-from ramify import choice, cli, specs, stopping
+import uctree
+from uctree import choice, cli, specs, stopping
 
 GAMES = '''
 import numpy as np
-import ramify
+import uctree
 
 Position = np.dtype([("total", np.int16), ("to_play", np.int8)])
 
 
-def race(goal=4) -> ramify.Game:
+def race(goal=4) -> uctree.Game:
     """Add 1 or 2 in turn; who reaches the goal wins."""
 
     def legal(state, actions):
@@ -37,7 +37,7 @@ def race(goal=4) -> ramify.Game:
         state.to_play = 1 - player
         if state.total >= goal:
             reward[player], reward[1 - player] = 1, -1
-            state.to_play = ramify.OVER
+            state.to_play = uctree.OVER
 
     def show(state):
         return f"total {state.total} of {goal}"
@@ -45,13 +45,13 @@ def race(goal=4) -> ramify.Game:
     def show_action(state, action):
         return f"+{action + 1}"
 
-    return ramify.Game(
+    return uctree.Game(
         Position, legal, step, num_players=2, num_actions=2, name="race", payoff_range=(-1, 1),
         show=show, show_action=show_action,
     )
 
 
-def coins(values=(1, 2)) -> ramify.Game:
+def coins(values=(1, 2)) -> uctree.Game:
     """Stake one of the values on a coin, three times; heads pay it."""
     stakes = np.array(values)
 
@@ -66,26 +66,26 @@ def coins(values=(1, 2)) -> ramify.Game:
         return 2
 
     def step(state, action, reward):
-        if state.to_play == ramify.CHANCE:
+        if state.to_play == uctree.CHANCE:
             reward[0] = action * stakes[state.total % 10]
-            state.to_play = ramify.OVER if state.total >= 30 else 0
+            state.to_play = uctree.OVER if state.total >= 30 else 0
         else:
             state.total += 10 + action - state.total % 10
-            state.to_play = ramify.CHANCE
+            state.to_play = uctree.CHANCE
 
     def show_action(state, action):
-        if state.to_play == ramify.CHANCE:
+        if state.to_play == uctree.CHANCE:
             return ("tails", "heads")[action]
         return f"stake {values[action]}"
 
-    return ramify.Game(
+    return uctree.Game(
         Position, legal, step, num_players=1, num_actions=len(values), name="coins",
         chance=chance, max_outcomes=2, payoff_range=(0, 3 * max(values)), show_action=show_action,
     )
 
 
 def step(state, action, reward):
-    state.to_play = ramify.OVER
+    state.to_play = uctree.OVER
 
 
 def legal_that_does_not_compile(state, actions):
@@ -99,10 +99,10 @@ def legal_that_fails(state, actions):
     return 1 // int(state.total)
 
 
-uncompilable = ramify.Game(
+uncompilable = uctree.Game(
     Position, legal_that_does_not_compile, step, num_players=1, num_actions=1
 )
-failing = ramify.Game(Position, legal_that_fails, step, num_players=1, num_actions=1)
+failing = uctree.Game(Position, legal_that_fails, step, num_players=1, num_actions=1)
 number = 7
 
 
@@ -115,7 +115,7 @@ def not_a_game():
 def machine_code(tmp_path_factory):
     """A cache of this file's own, so that nobody's entries are counted or deleted."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("RAMIFY_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("UCTREE_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
         yield
 
 
@@ -166,7 +166,7 @@ def refused(capsys):
 
 @pytest.fixture
 def play(run, monkeypatch):
-    """The output of `ramify play` with these lines typed."""
+    """The output of `uctree play` with these lines typed."""
 
     def play(game: str, *typed: str, options: tuple[str, ...] = ()) -> str:
         monkeypatch.setattr(sys, "stdin", io.StringIO("".join(f"{line}\n" for line in typed)))
@@ -180,37 +180,37 @@ def play(run, monkeypatch):
 
 def test_games_lists_every_built_in_game(run):
     output = run("games")
-    for name in ramify.games.__all__:
+    for name in uctree.games.__all__:
         assert re.search(rf"^{name}\(", output, re.MULTILINE)
     assert re.search(r"connect_four\(rows=6, cols=7, playouts='uniform'\) +2 +7 +no +\S", output)
 
 
 def test_games_loads_neither_numba_nor_rich():
     code = (
-        "import sys; from ramify.cli import main; assert main(['games']) == 0; "
+        "import sys; from uctree.cli import main; assert main(['games']) == 0; "
         "assert not {'numba', 'rich'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
 
 
 def test_version_is_the_package_s(run):
-    assert run("--version") == f"ramify {ramify.__version__}\n"
+    assert run("--version") == f"uctree {uctree.__version__}\n"
 
 
 def test_help_explains_how_to_name_a_game(run):
     assert "my_game.py:name" in run("--help")
 
 
-def test_python_m_ramify_is_the_same_command():
-    command = [sys.executable, "-m", "ramify", "play", "no_such_game"]
+def test_python_m_uctree_is_the_same_command():
+    command = [sys.executable, "-m", "uctree", "play", "no_such_game"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert done.stderr.startswith("ramify: unknown game 'no_such_game'; ")
+    assert done.stderr.startswith("uctree: unknown game 'no_such_game'; ")
 
 
 def test_a_reader_who_leaves_early_is_no_error():
     process = subprocess.Popen(
-        [sys.executable, "-m", "ramify", "games"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [sys.executable, "-m", "uctree", "games"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
     assert process.stdout is not None
     process.stdout.close()
@@ -224,7 +224,7 @@ def test_a_warning_is_one_line(capsys):
     with cli._short_warnings():
         warnings.simplefilter("always")
         warnings.warn("the game is compiled anew", stacklevel=1)
-    assert capsys.readouterr().err == "ramify: warning: the game is compiled anew\n"
+    assert capsys.readouterr().err == "uctree: warning: the game is compiled anew\n"
 
 
 # --- search --------------------------------------------------------------------------------------
@@ -232,8 +232,8 @@ def test_a_warning_is_one_line(capsys):
 
 def test_search_prints_the_table_of_the_result(run):
     output = run("search", "connect_four", "--simulations", "500", "--seed", "3")
-    game = ramify.games.connect_four()
-    result = ramify.search(game, game.start(), num_simulations=500, seed=3)
+    game = uctree.games.connect_four()
+    result = uctree.search(game, game.start(), num_simulations=500, seed=3)
     timeless = [
         re.sub(r" in .* s \(.*/s\)|^time: .*? s;", "", text, flags=re.MULTILINE)
         for text in (output, f"{result}\n")
@@ -243,12 +243,12 @@ def test_search_prints_the_table_of_the_result(run):
 
 def test_search_gives_json_that_names_the_same_visits(run):
     options = ("--simulations", "500", "--seed", "3", "--c", "0.5", "--json")
-    game = ramify.games.connect_four()
+    game = uctree.games.connect_four()
     shown = ",".join(game.show_action(game.start(), action) for action in (3, 3, 2))
     output = json.loads(run("search", "connect_four", "--actions", shown, *options))
-    result = ramify.search(
+    result = uctree.search(
         game, game.play([3, 3, 2]), num_simulations=500, seed=3,
-        selection=ramify.selection.ucb1(c=0.5),
+        selection=uctree.selection.ucb1(c=0.5),
     )  # fmt: skip
     assert [edge["visits"] for edge in output["edges"]] == result.edges["visits"].tolist()
     assert (output["action"], output["status"]) == (result.action, "simulations")
@@ -301,16 +301,16 @@ def test_ctrl_c_before_there_is_a_result_ends_with_status_130(capsys, monkeypatc
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(ramify, "search", interrupted)
+    monkeypatch.setattr(uctree, "search", interrupted)
     assert cli.main(["search", "connect_four"]) == 130
-    assert capsys.readouterr().err == "ramify: interrupted\n"
+    assert capsys.readouterr().err == "uctree: interrupted\n"
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
 def test_ctrl_c_prints_what_was_found_so_far():
     main_end, child_end = os.openpty()
     process = subprocess.Popen(
-        [sys.executable, "-m", "ramify", "search", "connect_four", "--seconds", "60", "--json"],
+        [sys.executable, "-m", "uctree", "search", "connect_four", "--seconds", "60", "--json"],
         stdout=subprocess.PIPE,
         stderr=child_end,  # a terminal, so a progress line says when the search is under way
         env=os.environ | {"TERM": "xterm", "COLUMNS": "100"},
@@ -339,7 +339,7 @@ def test_ctrl_c_prints_what_was_found_so_far():
 
 @pytest.fixture
 def options(run, monkeypatch):
-    """What a command line hands to `ramify.search`, without the search."""
+    """What a command line hands to `uctree.search`, without the search."""
 
     def options(*tokens: str) -> dict[str, object]:
         given = {}
@@ -348,7 +348,7 @@ def options(run, monkeypatch):
             given.update(keywords)
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(ramify, "search", search)
+        monkeypatch.setattr(uctree, "search", search)
         assert cli.main(["search", "connect_four", *tokens]) == 130
         every_time = {"num_simulations", "seconds", "seed", "progress", "tree"}
         return {name: value for name, value in given.items() if name not in every_time}
@@ -367,21 +367,21 @@ def test_rules_are_written_as_in_python(options):
         "--root-noise", "dirichlet(alpha=0.3)", "--chance", "outcome_widening(k=2)",
         "--choice", "lcb(z=3)", "--stop", "decided()", "--stop", "value_gap(z=4)",
     ) == {
-        "selection": ramify.selection.puct(c=2, fpu="parent"),
-        "root_selection": ramify.selection.gumbel(8),
-        "backup": ramify.backup.maximum(min_visits=2),
-        "widening": ramify.selection.widening(k=3),
-        "root_noise": ramify.selection.dirichlet(alpha=0.3),
-        "chance": ramify.selection.outcome_widening(k=2),
+        "selection": uctree.selection.puct(c=2, fpu="parent"),
+        "root_selection": uctree.selection.gumbel(8),
+        "backup": uctree.backup.maximum(min_visits=2),
+        "widening": uctree.selection.widening(k=3),
+        "root_noise": uctree.selection.dirichlet(alpha=0.3),
+        "chance": uctree.selection.outcome_widening(k=2),
         "choice": choice.lcb(z=3),
         "stop": [stopping.decided(), stopping.value_gap(z=4)],
     }  # fmt: skip
 
 
 def test_a_rule_may_take_another_rule(options):
-    puct = ramify.selection.puct(c=1)
+    puct = uctree.selection.puct(c=1)
     assert options("--selection", "rave(base=puct(c=1), bias=0.2)") == {
-        "selection": ramify.selection.rave(base=puct, bias=0.2)
+        "selection": uctree.selection.rave(base=puct, bias=0.2)
     }
 
 
@@ -394,7 +394,7 @@ def test_words_numbers_and_switches_reach_the_search(options):
         "solver": True, "transpositions": True, "open_loop": True, "threads": 2,
         "parallel": "tree", "max_memory": "500MB", "opponents": "paranoid", "ties": "random",
         "chance": "proportional", "choice": "robust_max",
-        "selection": ramify.selection.ucb1(c=0),
+        "selection": uctree.selection.ucb1(c=0),
     }  # fmt: skip
 
 
@@ -438,7 +438,7 @@ def test_every_choice_there_is_can_be_named():
 @pytest.mark.parametrize("command", ["search", "play"])
 def test_a_wrong_rule_is_explained_in_one_line(refused, command, tokens, message):
     line = refused(command, "connect_four", *tokens.split(" "))
-    assert re.match(rf"ramify: .*{message}", line)
+    assert re.match(rf"uctree: .*{message}", line)
     assert line.count("\n") == 1
 
 
@@ -459,7 +459,7 @@ def test_a_wrong_rule_is_explained_in_one_line(refused, command, tokens, message
 )
 def test_options_that_a_search_cannot_follow_are_explained_in_one_line(refused, tokens, message):
     line = refused("search", "connect_four", *tokens.split(" "))
-    assert re.match(rf"ramify: .*{message}", line)
+    assert re.match(rf"uctree: .*{message}", line)
     assert line.count("\n") == 1
 
 
@@ -492,12 +492,12 @@ def test_a_tree_is_saved_and_gone_on_from(run, tmp_path):
     budget = ("--simulations", "300", "--seed", "3")
     run("search", "connect_four:rows=5", "--actions", "4,4", *budget, "--save-tree", path)
     output = run("search", "--tree", path, *budget, "--save-tree", path, "--json")
-    game = ramify.games.connect_four(rows=5)
-    first = ramify.search(game, game.play([3, 3]), num_simulations=300, seed=3)
-    both = ramify.search(game, game.play([3, 3]), num_simulations=300, seed=3, tree=first.tree)
+    game = uctree.games.connect_four(rows=5)
+    first = uctree.search(game, game.play([3, 3]), num_simulations=300, seed=3)
+    both = uctree.search(game, game.play([3, 3]), num_simulations=300, seed=3, tree=first.tree)
     visits = [edge["visits"] for edge in json.loads(output)["edges"]]
     assert visits == both.edges["visits"].tolist()
-    assert ramify.Tree.load(path).simulations == 600
+    assert uctree.Tree.load(path).simulations == 600
 
 
 def test_a_page_is_saved(run, tmp_path):
@@ -524,16 +524,16 @@ def test_a_search_needs_a_game_or_a_tree(refused):
 def test_what_is_no_tree_is_told_in_one_line(refused, file, tmp_path):
     for command in (["search", "--tree", file], ["diff", file, file]):
         line = refused(*command)
-        assert f"{file} is not a tree of ramify" in line
+        assert f"{file} is not a tree of uctree" in line
         assert line.count("\n") == 1
 
 
 @pytest.fixture(scope="module")
 def trees(tmp_path_factory):
     folder = tmp_path_factory.mktemp("trees")
-    game = ramify.games.connect_four()
+    game = uctree.games.connect_four()
     for name, actions, number in (("a", [3], 300), ("b", [3], 3000), ("c", [2], 300)):
-        result = ramify.search(game, game.play(actions), num_simulations=number, seed=1)
+        result = uctree.search(game, game.play(actions), num_simulations=number, seed=1)
         result.tree.save(folder / f"{name}.tree")
     return folder
 
@@ -565,7 +565,7 @@ def test_diff_gives_json(run, monkeypatch, trees):
 def test_diff_refuses_searches_of_different_states(refused, monkeypatch, trees):
     monkeypatch.chdir(trees)
     line = refused("diff", "a.tree", "c.tree")
-    assert line.startswith("ramify: a.tree and c.tree are searches of different states")
+    assert line.startswith("uctree: a.tree and c.tree are searches of different states")
     assert line.count("\n") == 1
 
 
@@ -588,7 +588,7 @@ def test_arguments_may_be_positional(refused, file):
 
 def test_the_only_game_of_a_file_needs_no_name(run, tmp_path):
     path = tmp_path / "one_game.py"
-    path.write_text("import ramify\n\nstandard = ramify.games.connect_four()\n")
+    path.write_text("import uctree\n\nstandard = uctree.games.connect_four()\n")
     assert "player 0 to play" in run("search", str(path), "--simulations", "10")
 
 
@@ -608,15 +608,15 @@ def test_the_only_game_of_a_file_needs_no_name(run, tmp_path):
         ("missing.py:race", r"there is no file missing\.py"),
         ("{file}:rcae", r"has no 'rcae'; its games: uncompilable, failing, race\(goal=4\), coins"),
         ("{file}", r"say which game of .*user_games\.py:name; its games: uncompilable, failing"),
-        ("{file}:number", r"number is of type int; expected a ramify\.Game or a function"),
-        ("{file}:not_a_game", r"not_a_game\(\) returned int; expected a ramify\.Game"),
+        ("{file}:number", r"number is of type int; expected a uctree\.Game or a function"),
+        ("{file}:not_a_game", r"not_a_game\(\) returned int; expected a uctree\.Game"),
         ("{file}:failing:rows=3", r"failing is a game, not a function"),
         ("{file}:failing", r"user_games\.py, line \d+, in legal_that_fails: ZeroDivisionError"),
     ],
 )
 def test_a_game_that_cannot_be_had_is_explained_in_one_line(refused, file, game, message):
     line = refused("search", game.format(file=file))
-    assert re.match(rf"ramify: .*{message}", line)
+    assert re.match(rf"uctree: .*{message}", line)
     assert line.count("\n") == 1
 
 
@@ -664,7 +664,7 @@ def test_a_file_that_cannot_be_imported_says_where(refused, tmp_path, source, me
 )
 def test_a_wrong_option_is_explained_in_one_line(refused, tokens, message):
     line = refused(*tokens.split())
-    assert line.startswith("ramify: ")
+    assert line.startswith("uctree: ")
     assert message in line
     assert line.count("\n") == 1
 
@@ -725,7 +725,7 @@ def test_ctrl_c_leaves_the_episode(play, file, monkeypatch, where):
     if where == "input":
         monkeypatch.setattr("builtins.input", interrupt)
     else:
-        monkeypatch.setattr(ramify, "search", interrupt)
+        monkeypatch.setattr(uctree, "search", interrupt)
     assert play(f"{file}:race", "+1", "+2").endswith("\nGood-bye.\n")
 
 
@@ -906,14 +906,14 @@ def test_new_never_overwrites_and_wants_a_name(refused, monkeypatch, tmp_path):
 
 def test_check_has_exit_status_1_where_a_game_is_wrong(tmp_path, capsys):
     source = """
-import numpy as np, ramify
+import numpy as np, uctree
 State = np.dtype([("n", np.int8), ("to_play", np.int8)])
 def legal(state, actions):
     actions[0] = 5
     return 1
 def step(state, action, reward):
-    state.to_play = ramify.OVER
-game = ramify.Game(State, legal, step, num_players=1, num_actions=1, name="wrong")
+    state.to_play = uctree.OVER
+game = uctree.Game(State, legal, step, num_players=1, num_actions=1, name="wrong")
 """
     (tmp_path / "wrong_game.py").write_text(source)
     assert cli.main(["check", str(tmp_path / "wrong_game.py")]) == 1
@@ -924,7 +924,7 @@ game = ramify.Game(State, legal, step, num_players=1, num_actions=1, name="wrong
 
 
 def test_bench_measures_a_game_and_says_whether_it_compiled(run, file, monkeypatch, tmp_path):
-    monkeypatch.setenv("RAMIFY_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("UCTREE_CACHE_DIR", str(tmp_path))
     rows = [
         json.loads(run("bench", f"{file}:race", "--simulations", "300", "--json"))[0]
         for _ in range(2)
@@ -941,7 +941,7 @@ def test_bench_measures_a_game_and_says_whether_it_compiled(run, file, monkeypat
 
 
 def test_bench_without_a_game_measures_the_built_in_ones(run, monkeypatch):
-    monkeypatch.setattr(ramify.games, "__all__", ["connect_four", "leap"])
+    monkeypatch.setattr(uctree.games, "__all__", ["connect_four", "leap"])
     header, row, vectors = run("bench", "--seconds", "0.05").splitlines()
     assert re.sub(" +", " ", header) == (
         "game compile s machine code simulations/s bytes/edge depth playouts/s steps/s legal ns "
@@ -953,7 +953,7 @@ def test_bench_without_a_game_measures_the_built_in_ones(run, monkeypatch):
 
 
 def test_cache_shows_its_entries_and_clears_them(run, monkeypatch, tmp_path):
-    monkeypatch.setenv("RAMIFY_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("UCTREE_CACHE_DIR", str(tmp_path))
     assert run("cache") == f"0 entries, 0 kB, in {tmp_path}\n"
     entry = tmp_path / "abc"
     entry.mkdir()

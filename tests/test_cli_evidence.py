@@ -1,4 +1,4 @@
-"""The command `ramify match`."""
+"""The command `uctree match`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ramify import cli, games
+from uctree import cli, games
 
 ROOT = Path(__file__).parent.parent
 
@@ -114,7 +114,7 @@ def test_a_mistake_is_one_line_and_exit_status_2(capsys, tokens, message):
     status, out, err = run(capsys, "match", *tokens)
     assert status == 2
     assert out == ""
-    assert err.startswith("ramify: ")
+    assert err.startswith("uctree: ")
     assert message in err
     assert err.count("\n") == 1
 
@@ -132,14 +132,14 @@ def test_a_game_that_is_not_there_is_named(capsys, tmp_path):
     path = tmp_path / "games.jsonl"
     run(capsys, "match", "nim", "greedy", "random", "--games", 2, "-o", path)
     _, _, err = run(capsys, "match", "--show", path, "--game-number", 7)
-    assert err == "ramify: --game-number 7: there is no such game; they go from 0 to 1\n"
+    assert err == "uctree: --game-number 7: there is no such game; they go from 0 to 1\n"
 
 
 def test_ctrl_c_prints_the_table_so_far_and_how_to_go_on(tmp_path):
     path = tmp_path / "games.jsonl"
     agent = "tests/arena/failing.py:Slow(0.02)"
     process = subprocess.Popen(
-        [sys.executable, "-m", "ramify", "match", "tic_tac_toe", agent, "random", "-o", str(path)],
+        [sys.executable, "-m", "uctree", "match", "tic_tac_toe", agent, "random", "-o", str(path)],
         cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env=os.environ | {"PYTHONPATH": str(ROOT)},
     )  # fmt: skip

@@ -14,11 +14,11 @@ import time
 import numpy as np
 import pytest
 
-import ramify
-from ramify import cli, games, learn
-from ramify.cli import learning
-from ramify.learn import describe_options, kept
-from ramify.learn.together import predict
+import uctree
+from uctree import cli, games, learn
+from uctree.cli import learning
+from uctree.learn import describe_options, kept
+from uctree.learn.together import predict
 
 torch = pytest.importorskip("torch", reason="the extra learn is not installed")
 pytest.importorskip("safetensors", reason="the extra learn is not installed")
@@ -53,7 +53,7 @@ def test_training_prints_how_it_went_and_the_same_command_goes_on(capsys, tmp_pa
     status, out, err = run(capsys, *tokens, 1)
     assert status == 0
     assert out.startswith(f"{tmp_path / 'run'}: iteration 1\n  score ")
-    assert f"ramify play tic_tac_toe --run {tmp_path / 'run'}" in out
+    assert f"uctree play tic_tac_toe --run {tmp_path / 'run'}" in out
     assert "iteration 1 of 1" in err
     assert "simulations/s; losses: policy " in err
     status, out, err = run(capsys, *tokens, 2)
@@ -112,10 +112,10 @@ def test_ctrl_c_ends_a_training_and_says_how_to_go_on(capsys, tmp_path):
         gone.set()
         watcher.join()
     assert (status, out) == (130, "")
-    last = ramify.learn.Run.open(place).iterations()[-1]
+    last = uctree.learn.Run.open(place).iterations()[-1]
     assert last >= 1
     assert err.splitlines()[-1] == (
-        f"ramify: interrupted; the last checkpoint is of iteration {last}; the same command goes "
+        f"uctree: interrupted; the last checkpoint is of iteration {last}; the same command goes "
         f"on with {place}"
     )
 
@@ -124,7 +124,7 @@ def without_torch(tokens, missing=("torch", "safetensors"), **more):
     """A command where the extra is not installed."""
     code = (
         f"import sys; sys.modules.update(dict.fromkeys({missing!r}))\n"
-        f"from ramify import cli; sys.exit(cli.main({tokens!r}))"
+        f"from uctree import cli; sys.exit(cli.main({tokens!r}))"
     )
     return subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False,
@@ -145,11 +145,11 @@ def test_without_the_extra_the_commands_say_what_to_install(tokens, folder):
     done = without_torch([token.replace("RUN", str(folder)) for token in tokens])
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
-    assert "pip install 'ramify[learn]'" in done.stderr
+    assert "pip install 'uctree[learn]'" in done.stderr
 
 
 def test_a_terminal_sees_bars_with_rates_losses_and_the_time_left(monkeypatch):
-    from ramify.learn import Progress
+    from uctree.learn import Progress
 
     class Terminal(io.StringIO):
         def isatty(self):
@@ -180,7 +180,7 @@ def test_a_terminal_sees_bars_with_rates_losses_and_the_time_left(monkeypatch):
 
 def test_a_report_of_a_real_run_has_all_sections(capsys, folder):
     status, out, err = run(capsys, "report", folder)
-    assert (status, out, err) == (0, "", f"ramify: wrote {folder / 'report.html'}\n")
+    assert (status, out, err) == (0, "", f"uctree: wrote {folder / 'report.html'}\n")
     text = (folder / "report.html").read_text(encoding="utf-8")
     for title in (
         "Does it learn?", "Does it keep exact results?", "Is the network right?", "Losses", "Speed",
@@ -192,11 +192,11 @@ def test_a_report_of_a_real_run_has_all_sections(capsys, folder):
 def test_an_exported_network_says_what_the_run_says(capsys, folder, tmp_path):
     path = tmp_path / "network.onnx"
     status, _, err = run(capsys, "export", folder, path)
-    assert (status, err) == (0, f"ramify: wrote {path}\n")
+    assert (status, err) == (0, f"uctree: wrote {path}\n")
     game = games.tic_tac_toe()
     shown = np.stack([game.observation(game.play(each), len(each) % 2) for each in ([], [4], [0])])
-    again = ramify.learn.load_onnx(path, game).outside.value(shown)
-    for one, other in zip(again, ramify.learn.load(folder).evaluator().outside.value(shown),
+    again = uctree.learn.load_onnx(path, game).outside.value(shown)
+    for one, other in zip(again, uctree.learn.load(folder).evaluator().outside.value(shown),
                           strict=True):  # fmt: skip
         assert one == pytest.approx(other, abs=1e-5)
 
@@ -234,7 +234,7 @@ def test_play_connect_four_uses_the_network_that_comes_with_it(capsys, monkeypat
         monkeypatch.setattr(sys, "stdin", io.StringIO("4\nquit\n"))
         status, out, _ = run(capsys, "play", "connect_four", "--simulations", 20, *more)
         assert status == 0
-        assert ("The search asks the network that comes with ramify" in out) == is_used
+        assert ("The search asks the network that comes with uctree" in out) == is_used
 
 
 @pytest.mark.parametrize("missing", [("torch", "safetensors"), ("torch",)])
@@ -243,7 +243,7 @@ def test_without_the_extra_play_says_so_and_searches_by_playouts(missing):
     done = without_torch(tokens, missing, input="4\nquit\n")
     assert done.returncode == 0
     assert "A network comes with connect_four, and cannot be used: " in done.stdout
-    assert "pip install 'ramify[learn]'" in done.stdout
+    assert "pip install 'uctree[learn]'" in done.stdout
     assert "after 20 simulations)" in done.stdout
 
 

@@ -19,10 +19,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import ramify
-from ramify import Game, backup, evaluators, games, selection
-from ramify.compose import checked_options
+import uctree
 from tests import random_games
+from uctree import Game, backup, evaluators, games, selection
+from uctree.compose import checked_options
 
 tried = settings(max_examples=8, deadline=None, derandomize=True, database=None)
 
@@ -43,7 +43,7 @@ def game(name: str, compiled: bool = True) -> Game:
 
 def leaning(state, values, priors, rng):
     """Random values that add up to zero, and priors that are not all alike."""
-    value = ramify.random_unit(rng) - 0.5
+    value = uctree.random_unit(rng) - 0.5
     values[0], values[1] = value, -value
     for action in range(priors.shape[0]):
         priors[action] = 1.0 + action % 3
@@ -72,9 +72,9 @@ class Combination:
         rule = self.options.get("root_selection")
         return rule is not None and rule.at_root
 
-    def search(self, state: np.record | None = None, **more: Any) -> ramify.SearchResult:
+    def search(self, state: np.record | None = None, **more: Any) -> uctree.SearchResult:
         state = game(self.game).start() if state is None else state
-        return ramify.search(game(self.game), state, **self.options | more)
+        return uctree.search(game(self.game), state, **self.options | more)
 
 
 TREE = {"threads": 2, "parallel": "tree"}
@@ -151,7 +151,7 @@ def roots(name: str) -> list[np.record]:
     return states
 
 
-def assert_sensible(result: ramify.SearchResult, num_simulations: int) -> None:
+def assert_sensible(result: uctree.SearchResult, num_simulations: int) -> None:
     """Whatever the options were: all simulations are there, and what is reported can be used."""
     edges = result.edges
     assert edges["visits"].sum() == result.simulations
@@ -280,7 +280,7 @@ def test_whatever_fits_gives_a_sensible_result_in_plain_python(
         searched = game(name, compiled=False)
         left = fitting(searched, options, order) | {"seed": seed}
         result, again = (
-            ramify.search(searched, searched.start(), num_simulations=num_simulations, **left)
+            uctree.search(searched, searched.start(), num_simulations=num_simulations, **left)
             for _ in range(2)
         )
     assert_sensible(result, num_simulations)
@@ -445,19 +445,19 @@ SENSELESS = {
 def test_what_makes_no_sense_is_told(name):
     where, options, message = SENSELESS[name]
     with pytest.raises(ValueError, match=re.escape(message)):
-        ramify.search(game(where), game(where).start(), num_simulations=10, **options)
+        uctree.search(game(where), game(where).start(), num_simulations=10, **options)
 
 
 @pytest.mark.parametrize("name", [n for n, case in SENSELESS.items() if "threads" not in case[1]])
 def test_a_searcher_says_the_same_at_once(name):
     where, options, message = SENSELESS[name]
     with pytest.raises(ValueError, match=re.escape(message)):
-        ramify.Searcher(game(where), **options)
+        uctree.Searcher(game(where), **options)
 
 
 def test_every_reason_to_refuse_is_tried_here():
     """Counted in the source, so that a new one is not forgotten."""
-    from ramify import compose
+    from uctree import compose
 
     table = inspect.getsource(compose._conflicts).partition("cases = [")[2]
     reasons = table.count("\n        (\n")
@@ -466,12 +466,12 @@ def test_every_reason_to_refuse_is_tried_here():
 
 
 WRONG_KINDS = {
-    "a name for a rule": ({"selection": "puct"}, "selection must come from ramify.selection"),
+    "a name for a rule": ({"selection": "puct"}, "selection must come from uctree.selection"),
     "a number for a rule": ({"root_selection": 3}, "root_selection must come from"),
-    "a name for a backup": ({"backup": "max"}, r"backup must come from ramify.backup"),
-    "a number for noise": ({"root_noise": 0.25}, "root_noise must come from ramify.selection"),
-    "a number for widening": ({"widening": 2}, "widening must come from ramify.selection"),
-    "a number for an evaluator": ({"evaluator": 1}, "evaluator must come from ramify.evaluators"),
+    "a name for a backup": ({"backup": "max"}, r"backup must come from uctree.backup"),
+    "a number for noise": ({"root_noise": 0.25}, "root_noise must come from uctree.selection"),
+    "a number for widening": ({"widening": 2}, "widening must come from uctree.selection"),
+    "a number for an evaluator": ({"evaluator": 1}, "evaluator must come from uctree.evaluators"),
     "text for yes": ({"solver": "yes"}, "solver must be True or False; got 'yes'"),
     "one for yes": ({"transpositions": 1}, "transpositions must be True or False; got 1"),
     "nothing for no": ({"open_loop": None}, "open_loop must be True or False; got None"),
@@ -488,7 +488,7 @@ def test_what_is_of_the_wrong_kind_is_told(name):
     options, message = WRONG_KINDS[name]
     options, searched = {"num_simulations": 10} | options, game("tic-tac-toe")
     with pytest.raises(TypeError, match=message):
-        ramify.search(searched, searched.start(), **options)
+        uctree.search(searched, searched.start(), **options)
 
 
 WRONG_NAMES = {
@@ -510,6 +510,6 @@ WRONG_NAMES = {
 def test_a_name_that_is_none_is_told_with_those_there_are(name):
     options, message = WRONG_NAMES[name]
     with pytest.raises(ValueError, match=message):
-        ramify.search(
+        uctree.search(
             game("tic-tac-toe"), game("tic-tac-toe").start(), num_simulations=9, **options
         )

@@ -8,18 +8,18 @@ import math
 import numpy as np
 import pytest
 
-import ramify
-from ramify.choice import robust_choice
-from ramify.comparison import Comparison, compare, total_variation
+import uctree
+from uctree.choice import robust_choice
+from uctree.comparison import Comparison, compare, total_variation
 
-GAME = ramify.games.connect_four()
+GAME = uctree.games.connect_four()
 STATE = GAME.play([3, 3])
 
 
 @pytest.fixture(scope="module")
 def results():
     return [
-        ramify.search(GAME, STATE, num_simulations=number, seed=seed)
+        uctree.search(GAME, STATE, num_simulations=number, seed=seed)
         for number, seed in ((300, 1), (2000, 2))
     ]
 
@@ -96,7 +96,7 @@ def test_trees_can_be_compared_as_they_are_loaded(results, tmp_path):
     trees = []
     for i, result in enumerate(results):
         result.tree.save(tmp_path / f"{i}.tree")
-        trees.append(ramify.Tree.load(tmp_path / f"{i}.tree"))
+        trees.append(uctree.Tree.load(tmp_path / f"{i}.tree"))
     assert compare(*trees).to_json() == compare(*results).to_json()
 
 
@@ -107,7 +107,7 @@ def test_priors_are_shown_where_both_have_them():
             logits[column] = -abs(column - 3)
 
     searches = [
-        ramify.search(GAME, STATE, num_simulations=50, seed=1, evaluator=evaluator)
+        uctree.search(GAME, STATE, num_simulations=50, seed=1, evaluator=evaluator)
         for evaluator in (prefers_the_middle, prefers_the_middle, None)
     ]
     both, one = compare(*searches[:2]), compare(*searches[1:])
@@ -118,8 +118,8 @@ def test_priors_are_shown_where_both_have_them():
 
 
 def test_actions_that_one_search_never_tried_have_no_value_there():
-    game = ramify.games.n_in_a_row(rows=6, cols=7, length=4)  # more actions than simulations
-    a, b = (ramify.search(game, game.start(), num_simulations=n, seed=1) for n in (10, 100))
+    game = uctree.games.n_in_a_row(rows=6, cols=7, length=4)  # more actions than simulations
+    a, b = (uctree.search(game, game.start(), num_simulations=n, seed=1) for n in (10, 100))
     comparison = compare(a, b)
     untried = comparison.edges["visits"][:, 0] == 0
     assert untried.sum() == 32
@@ -129,10 +129,10 @@ def test_actions_that_one_search_never_tried_have_no_value_there():
 
 
 def test_values_at_a_chance_root_are_those_of_all_players():
-    game = ramify.games.pig(target=20)
+    game = uctree.games.pig(target=20)
     state = game.play([0])
-    assert game.to_play(state) == ramify.CHANCE
-    searches = [ramify.search(game, state, num_simulations=200, seed=seed) for seed in (1, 2)]
+    assert game.to_play(state) == uctree.CHANCE
+    searches = [uctree.search(game, state, num_simulations=200, seed=seed) for seed in (1, 2)]
     text = str(compare(*searches))
     assert "chance to play\n" in text
     assert f"value {searches[0].value[0]:+.3f} {searches[0].value[1]:+.3f}\n" in text
@@ -140,32 +140,32 @@ def test_values_at_a_chance_root_are_those_of_all_players():
 
 def test_an_episode_that_is_over_has_nothing_to_compare():
     state = GAME.play([0, 1, 0, 1, 0, 1, 0])
-    searches = [ramify.search(GAME, state, num_simulations=10, seed=seed) for seed in (1, 2)]
+    searches = [uctree.search(GAME, state, num_simulations=10, seed=seed) for seed in (1, 2)]
     comparison = compare(*searches)
     assert comparison.total_variation == 0
     assert comparison.to_json()["action"] == [None, None]
 
 
 def test_other_games_and_other_states_are_refused_with_what_differs(results):
-    small = ramify.games.connect_four(rows=5)
-    other = ramify.search(small, small.play([3, 3]), num_simulations=10)
+    small = uctree.games.connect_four(rows=5)
+    other = uctree.search(small, small.play([3, 3]), num_simulations=10)
     with pytest.raises(ValueError, match=r"one and two are .* different games: .*spec is .*rows=5"):
         compare(results[0], other, ("one", "two"))
-    elsewhere = ramify.search(GAME, GAME.play([3, 3, 3]), num_simulations=10)
+    elsewhere = uctree.search(GAME, GAME.play([3, 3, 3]), num_simulations=10)
     with pytest.raises(ValueError, match=r"different states of connect_four: .*to_play is 0 and 1"):
         compare(results[0], elsewhere)
 
 
 def test_a_field_that_is_an_array_is_told_by_its_first_difference():
-    game = ramify.games.nim(heaps=(3, 4))
-    a, b = (ramify.search(game, game.play(actions), num_simulations=10) for actions in ([], [1, 0]))
+    game = uctree.games.nim(heaps=(3, 4))
+    a, b = (uctree.search(game, game.play(actions), num_simulations=10) for actions in ([], [1, 0]))
     with pytest.raises(ValueError, match=r"heaps\[0\] is 3 and 2\. Compare searches of one state"):
         compare(a, b)
 
 
 def test_the_same_game_made_twice_is_the_same_game(results):
-    again = ramify.games.connect_four()
-    result = ramify.search(again, again.play([3, 3]), num_simulations=300, seed=1)
+    again = uctree.games.connect_four()
+    result = uctree.search(again, again.play([3, 3]), num_simulations=300, seed=1)
     comparison = compare(results[0], result)
     assert isinstance(comparison, Comparison)
     assert comparison.total_variation == 0

@@ -11,13 +11,13 @@ import warnings
 import numpy as np
 import pytest
 
-import ramify
-from ramify import _compile
-from ramify._compile import UNBOUND, compile_kernel, fingerprint
+import uctree
+from uctree import _compile
+from uctree._compile import UNBOUND, compile_kernel, fingerprint
 
 SOURCE = """
 import numpy as np
-import ramify
+import uctree
 {imports}
 
 Position = np.dtype([("left", np.int8), ("to_play", np.int8)])
@@ -32,13 +32,13 @@ def step(state, action, reward):
     state.left += 1
     if state.left == 2:
         reward[0] = {payoff}
-        state.to_play = ramify.OVER
+        state.to_play = uctree.OVER
 
 
-game = ramify.Game(Position, legal, step, num_players=1, num_actions=1, name="one way")
+game = uctree.Game(Position, legal, step, num_players=1, num_actions=1, name="one way")
 """
 RUN = """
-result = ramify.search(game, game.start(), num_simulations=5)
+result = uctree.search(game, game.start(), num_simulations=5)
 print(float(result.value[0]))
 """
 
@@ -51,7 +51,7 @@ def folder(tmp_path):
 
 def run_python(folder, *arguments, cache="cache", text=None, **variables):
     """What a fresh interpreter prints, started in `folder` with a cache of its own."""
-    environment = os.environ | {"RAMIFY_CACHE_DIR": str(folder / cache)} | variables
+    environment = os.environ | {"UCTREE_CACHE_DIR": str(folder / cache)} | variables
     environment["PYTHONDONTWRITEBYTECODE"] = "1"
     done = subprocess.run(
         [sys.executable, *arguments], cwd=folder, env=environment, input=text,
@@ -71,7 +71,7 @@ def write_game(folder, name="my_game.py", imports="", payoff="1.0"):
 
 def test_editing_a_helper_in_a_second_file_gives_the_new_answer(folder):
     write_game(folder, imports="from helper import pay", payoff="pay(state)")
-    (folder / "main.py").write_text("import ramify\nfrom my_game import game\n" + RUN)
+    (folder / "main.py").write_text("import uctree\nfrom my_game import game\n" + RUN)
     (folder / "helper.py").write_text("def pay(state):\n    return 2.0\n")
     assert run_python(folder, "main.py") == ["2.0"]
     assert run_python(folder, "main.py") == ["2.0"]
@@ -83,7 +83,7 @@ def test_editing_a_helper_in_a_second_file_gives_the_new_answer(folder):
 
 def test_editing_a_helper_behind_a_module_name_or_a_constant_gives_the_new_answer(folder):
     write_game(folder, imports="import helper", payoff="helper.pay(state)")
-    (folder / "main.py").write_text("import ramify\nfrom my_game import game\n" + RUN)
+    (folder / "main.py").write_text("import uctree\nfrom my_game import game\n" + RUN)
     source = (
         "PAY = {}\n\n\ndef deeper():\n    return PAY\n\n\ndef pay(state):\n    return deeper()\n"
     )
@@ -96,7 +96,7 @@ def test_machine_code_is_shared_by_module_script_notebook_and_prompt(folder):
     write_game(folder)
     source = (folder / "my_game.py").read_text()
     (folder / "script.py").write_text(source + RUN)
-    (folder / "main.py").write_text("import ramify\nfrom my_game import game\n" + RUN)
+    (folder / "main.py").write_text("import uctree\nfrom my_game import game\n" + RUN)
     cell = f"source = {source + RUN!r}\nexec(compile(source, '<ipython-input-1-abc>', 'exec'))\n"
     (folder / "notebook.py").write_text(cell)
     assert run_python(folder, "main.py") == ["1.0"]
@@ -108,24 +108,24 @@ def test_machine_code_is_shared_by_module_script_notebook_and_prompt(folder):
 
 def test_the_second_process_loads_what_the_first_compiled(folder):
     tell = (
-        "from ramify.compose import _known\nprint([k.cached for _, k in _known[game].values()])\n"
+        "from uctree.compose import _known\nprint([k.cached for _, k in _known[game].values()])\n"
     )
     write_game(folder)
-    (folder / "main.py").write_text("import ramify\nfrom my_game import game\n" + RUN + tell)
+    (folder / "main.py").write_text("import uctree\nfrom my_game import game\n" + RUN + tell)
     assert run_python(folder, "main.py") == ["1.0", "[False]"]
     assert run_python(folder, "main.py") == ["1.0", "[True]"]
 
 
 def test_a_cache_folder_that_cannot_be_written_only_costs_time(folder):
     write_game(folder)
-    (folder / "main.py").write_text("import ramify\nfrom my_game import game\n" + RUN)
+    (folder / "main.py").write_text("import uctree\nfrom my_game import game\n" + RUN)
     (folder / "file").write_text("not a folder")
     assert run_python(folder, "main.py", cache="file/cache") == ["1.0"]
 
 
 def test_a_damaged_cache_entry_is_thrown_away(folder):
     write_game(folder)
-    (folder / "main.py").write_text("import ramify\nfrom my_game import game\n" + RUN)
+    (folder / "main.py").write_text("import uctree\nfrom my_game import game\n" + RUN)
     assert run_python(folder, "main.py") == ["1.0"]
     damaged = list((folder / "cache").rglob("*.nbc")) + list((folder / "cache").rglob("*.nbi"))
     assert damaged
@@ -136,8 +136,8 @@ def test_a_damaged_cache_entry_is_thrown_away(folder):
 
 def test_racing_processes_both_get_the_answer(folder):
     write_game(folder)
-    (folder / "main.py").write_text("import ramify\nfrom my_game import game\n" + RUN)
-    environment = os.environ | {"RAMIFY_CACHE_DIR": str(folder / "cache")}
+    (folder / "main.py").write_text("import uctree\nfrom my_game import game\n" + RUN)
+    environment = os.environ | {"UCTREE_CACHE_DIR": str(folder / "cache")}
     racing = [
         subprocess.Popen(
             [sys.executable, "main.py"], cwd=folder, env=environment, stdout=subprocess.PIPE
@@ -152,10 +152,10 @@ def test_racing_processes_both_get_the_answer(folder):
 def test_what_two_processes_compiled_can_be_loaded_into_a_third(folder):
     # Large functions are called by name, not inlined; the names must not clash.
     code = (
-        "import sys, ramify\n"
+        "import sys, uctree\n"
         "for size in map(int, sys.argv[1:]):\n"
-        "    game = ramify.games.go(size)\n"
-        "    result = ramify.search(game, game.start(), num_simulations=300, seed=1)\n"
+        "    game = uctree.games.go(size)\n"
+        "    result = uctree.search(game, game.start(), num_simulations=300, seed=1)\n"
         "    print(result.edges['visits'].tolist())\n"
     )
     (folder / "main.py").write_text(code)
@@ -166,7 +166,7 @@ def test_what_two_processes_compiled_can_be_loaded_into_a_third(folder):
 
 
 def test_only_the_newest_entries_are_kept(tmp_path, monkeypatch):
-    monkeypatch.setenv("RAMIFY_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("UCTREE_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(_compile, "MAX_ENTRIES", 3)
     for i in range(5):
         path = tmp_path / f"entry{i}"
@@ -254,7 +254,7 @@ def test_what_cannot_be_told_by_its_content_is_compiled_in_memory_and_said_so():
     with (
         pytest.warns(UserWarning, match="compiled anew in every process: it uses"),
         warnings.catch_warnings(),
-        pytest.raises(ramify.BrokenGame, match="OPAQUE"),
+        pytest.raises(uctree.BrokenGame, match="OPAQUE"),
     ):
         compile_kernel(reads, {}, (1,), label="test")
 
@@ -266,16 +266,16 @@ def game_with(step):
         actions[0] = 0
         return 1
 
-    return ramify.Game(dtype, legal, step, num_players=1, num_actions=1, name="wrong")
+    return uctree.Game(dtype, legal, step, num_players=1, num_actions=1, name="wrong")
 
 
 def test_code_that_does_not_compile_names_file_line_source_and_cure():
     def step(state, action, reward):
-        state.to_play = {"over": ramify.OVER}.get(str(action), object())
+        state.to_play = {"over": uctree.OVER}.get(str(action), object())
 
     game = game_with(step)
-    with pytest.raises(ramify.BrokenGame) as caught:
-        ramify.search(game, game.start(), num_simulations=1)
+    with pytest.raises(uctree.BrokenGame) as caught:
+        uctree.search(game, game.start(), num_simulations=1)
     message = str(caught.value)
     line = step.__code__.co_firstlineno + 1
     assert message.startswith("wrong: ucb1, playout does not compile")
@@ -287,13 +287,13 @@ def test_code_that_does_not_compile_names_file_line_source_and_cure():
 def test_a_field_that_does_not_exist_is_named():
     def step(state, action, reward):
         state.rest = 1
-        state.to_play = ramify.OVER
+        state.to_play = uctree.OVER
 
     game = game_with(step)
     with pytest.raises(
-        ramify.BrokenGame, match=r"(?s)test_compile.py, line .*state.rest = 1.*rest"
+        uctree.BrokenGame, match=r"(?s)test_compile.py, line .*state.rest = 1.*rest"
     ):
-        ramify.search(game, game.start(), num_simulations=1)
+        uctree.search(game, game.start(), num_simulations=1)
 
 
 def test_an_undefined_name_is_named_before_anything_is_compiled():
@@ -301,8 +301,8 @@ def test_an_undefined_name_is_named_before_anything_is_compiled():
         state.left = undefined_helper(state)  # noqa: F821
 
     game = game_with(step)
-    with pytest.raises(ramify.BrokenGame, match=r"(?s)'undefined_helper'.*test_compile.py, line"):
-        ramify.search(game, game.start(), num_simulations=1)
+    with pytest.raises(uctree.BrokenGame, match=r"(?s)'undefined_helper'.*test_compile.py, line"):
+        uctree.search(game, game.start(), num_simulations=1)
 
 
 def test_debug_finds_an_index_out_of_bounds():
@@ -315,11 +315,11 @@ def test_debug_finds_an_index_out_of_bounds():
     def step(state, action, reward):
         state.left += 1
         state.cells[state.left + 3] = 1
-        state.to_play = ramify.OVER if state.left == 3 else 0
+        state.to_play = uctree.OVER if state.left == 3 else 0
 
-    game = ramify.Game(dtype, legal, step, num_players=1, num_actions=1)
-    with pytest.raises(ramify.BrokenGame, match="raised IndexError"):
-        ramify.search(game, game.start(), num_simulations=5, debug=True)
+    game = uctree.Game(dtype, legal, step, num_players=1, num_actions=1)
+    with pytest.raises(uctree.BrokenGame, match="raised IndexError"):
+        uctree.search(game, game.start(), num_simulations=5, debug=True)
 
 
 def test_rules_may_use_numbers_that_numba_gets_from_a_closure_of_a_closure():
@@ -329,19 +329,19 @@ def test_rules_may_use_numbers_that_numba_gets_from_a_closure_of_a_closure():
 
         def step(state, action, reward):
             reward[0] = pay()
-            state.to_play = ramify.OVER
+            state.to_play = uctree.OVER
 
         return game_with(step)
 
     for size in (3, 4):
         game = factory(size)
-        assert ramify.search(game, game.start(), num_simulations=3).value[0] == size / 2
+        assert uctree.search(game, game.start(), num_simulations=3).value[0] == size / 2
 
 
 def test_the_interpreter_can_be_asked_for(folder):
     write_game(folder)
     text = (
-        "import ramify\nfrom my_game import game\n"
+        "import uctree\nfrom my_game import game\n"
         + RUN
         + "import sys\nprint('numba' in sys.modules)"
     )

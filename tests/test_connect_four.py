@@ -7,11 +7,11 @@ import random
 import numpy as np
 import pytest
 
-import ramify
-from ramify import selection
-from ramify.game import make_rng
-from ramify.games import connect_four
-from ramify.games.connect_four import ENDING
+import uctree
+from uctree import selection
+from uctree.game import make_rng
+from uctree.games import connect_four
+from uctree.games.connect_four import ENDING
 
 WISE = connect_four(playouts="wise")
 SMALL = connect_four(rows=3, cols=4, playouts="wise")  # twelve cells: all of it is the ending
@@ -103,7 +103,7 @@ def test_the_solver_takes_what_the_game_knows_as_proven(options):
     rng = random.Random(3)
     for plies in (0, 1, 2, 3, 5):
         state = random_state(SMALL, plies, rng)
-        result = ramify.search(SMALL, state, num_simulations=50, solver=True, **options)
+        result = uctree.search(SMALL, state, num_simulations=50, solver=True, **options)
         assert result.status == "solved"
         assert result.simulations <= 2 * len(SMALL.legal(state))  # each action once, by each thread
         assert result.solved[SMALL.to_play(state)] == exact(state)
@@ -114,7 +114,7 @@ def test_the_solver_takes_what_the_game_knows_as_proven(options):
 
 
 def test_without_the_solver_nothing_is_proven():
-    result = ramify.search(SMALL, SMALL.start(), num_simulations=50)
+    result = uctree.search(SMALL, SMALL.start(), num_simulations=50)
     assert result.status == "simulations"
     assert result.solved is None
 
@@ -124,12 +124,12 @@ def test_the_doctor_finds_a_game_that_claims_too_much():
         values[state.to_play], values[1 - state.to_play] = 1.0, -1.0
         return state.taken > 256  # the last cell is taken
 
-    honest = ramify.games.tic_tac_toe()
-    lying = ramify.Game(
+    honest = uctree.games.tic_tac_toe()
+    lying = uctree.Game(
         honest.dtype, honest.rules.legal, honest.rules.step, num_players=2, num_actions=9,
         exact=boast, payoff_range=(-1, 1), zero_sum=True, name="boast",
     )  # fmt: skip
-    report = ramify.check(lying, episodes=50)
+    report = uctree.check(lying, episodes=50)
     assert "exact-holds" in {finding.rule for finding in report.findings}
 
 
@@ -153,7 +153,7 @@ def test_endings_are_those_of_a_perfect_player():
 
 
 def test_wise_playouts_are_the_same_compiled_and_in_plain_python():
-    report = ramify.check(WISE, episodes=30, wise=True)
+    report = uctree.check(WISE, episodes=30, wise=True)
     assert report.ok, str(report)
 
 

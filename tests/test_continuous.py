@@ -8,9 +8,9 @@ import pickle
 import numpy as np
 import pytest
 
-import ramify
-from ramify import backup, continuous, games, refine, selection, stopping
-from ramify.games.loss_game import equilibrium, own_gradient
+import uctree
+from uctree import backup, continuous, games, refine, selection, stopping
+from uctree.games.loss_game import equilibrium, own_gradient
 
 LOSS, LOSS_3D = games.loss_game(), games.loss_game(3)
 MASS = games.point_mass()
@@ -32,11 +32,11 @@ def narrow_game():
             reward[0] -= action[1] ** 2
         else:
             reward[0] += action[0]
-            state.to_play = ramify.OVER
+            state.to_play = uctree.OVER
         state.ply += 1
 
-    return ramify.Game(
-        dtype, None, step, num_players=1, action_space=ramify.Box(-1.0, 1.0, dim=2), bounds=bounds,
+    return uctree.Game(
+        dtype, None, step, num_players=1, action_space=uctree.Box(-1.0, 1.0, dim=2), bounds=bounds,
         max_plies=2, name="narrow",
     )  # fmt: skip
 
@@ -48,10 +48,10 @@ def sphere_game():
     def step(state, action, reward):
         reward[0] += action[0]
         state.ply += 1
-        state.to_play = ramify.OVER
+        state.to_play = uctree.OVER
 
-    return ramify.Game(
-        dtype, None, step, num_players=1, action_space=ramify.Sphere(3), max_plies=1, name="sphere"
+    return uctree.Game(
+        dtype, None, step, num_players=1, action_space=uctree.Sphere(3), max_plies=1, name="sphere"
     )
 
 
@@ -65,30 +65,30 @@ NARROW, SPHERE = narrow_game(), sphere_game()
     [
         ({"num_actions": 3}, "no num_actions"),
         ({"legal": lambda state, actions: 0}, "give None"),
-        ({"action_space": 3}, r"ramify\.Box"),
+        ({"action_space": 3}, r"uctree\.Box"),
         ({"action_space": None}, "num_actions must"),
         ({"bounds": lambda state: 1}, "bounds takes 1"),
     ],
 )
 def test_a_continuous_game_that_makes_no_sense_is_refused(arguments, message):
-    given = {"legal": None, "action_space": ramify.Box(0, 1), "num_players": 3} | arguments
+    given = {"legal": None, "action_space": uctree.Box(0, 1), "num_players": 3} | arguments
     legal = given.pop("legal")
-    with pytest.raises(ramify.BrokenGame, match=message):
-        ramify.Game(LOSS.dtype, legal, LOSS.rules.step, **given)
+    with pytest.raises(uctree.BrokenGame, match=message):
+        uctree.Game(LOSS.dtype, legal, LOSS.rules.step, **given)
 
 
 @pytest.mark.parametrize(("low", "high", "dim"), [(1, 0, None), (0, math.inf, 2), ([0, 0], [1], 2)])
 def test_a_box_needs_finite_corners_in_order(low, high, dim):
-    with pytest.raises(ramify.BrokenGame):
-        ramify.Box(low, high, dim)
+    with pytest.raises(uctree.BrokenGame):
+        uctree.Box(low, high, dim)
 
 
 def test_an_action_outside_its_box_is_illegal():
-    with pytest.raises(ramify.IllegalAction, match=r"expected \[-5.0\] to \[5.0\]"):
+    with pytest.raises(uctree.IllegalAction, match=r"expected \[-5.0\] to \[5.0\]"):
         LOSS.step(LOSS.start(), 5.1)
-    with pytest.raises(ramify.IllegalAction, match="3 finite numbers"):
+    with pytest.raises(uctree.IllegalAction, match="3 finite numbers"):
         LOSS_3D.step(LOSS_3D.start(), [1.0, 2.0])
-    with pytest.raises(ramify.IllegalAction, match="length"):
+    with pytest.raises(uctree.IllegalAction, match="length"):
         SPHERE.step(SPHERE.start(), [1.0, 1.0, 0.0])
 
 
@@ -96,7 +96,7 @@ def test_bounds_make_the_box_of_a_state_and_say_how_many_coordinates_count():
     after, _ = NARROW.step(NARROW.start(), [0.25, 0.0])
     low, high = NARROW.box(after)
     assert (low.tolist(), high.tolist()) == ([-0.25], [0.25])
-    with pytest.raises(ramify.IllegalAction):
+    with pytest.raises(uctree.IllegalAction):
         NARROW.step(after, [0.3])
 
 
@@ -105,18 +105,18 @@ def test_actions_are_shown_and_read_as_vectors():
     assert LOSS.show_action(LOSS.start(), [0.5]) == "0.5"
     assert LOSS_3D.show_action(start, [0.5, -1, 2]) == "(0.5, -1, 2)"
     assert LOSS_3D.read_action(start, "(0.5, -1, 2)").tolist() == [0.5, -1.0, 2.0]
-    with pytest.raises(ramify.IllegalAction, match="write 3 numbers"):
+    with pytest.raises(uctree.IllegalAction, match="write 3 numbers"):
         LOSS_3D.read_action(start, "left")
 
 
 def test_a_vector_that_the_game_cannot_read_is_illegal():
     rules = LOSS.rules
-    game = ramify.Game(
+    game = uctree.Game(
         LOSS.dtype, None, rules.step, num_players=3, action_space=LOSS.action_space, max_plies=3,
         read_action=lambda state, text: [{"left": -1.0, "right": 1.0}[text]],
     )  # fmt: skip
     assert game.read_action(game.start(), " left ").tolist() == [-1.0]
-    with pytest.raises(ramify.IllegalAction, match=r"'up' is no action; write 1 numbers"):
+    with pytest.raises(uctree.IllegalAction, match=r"'up' is no action; write 1 numbers"):
         game.read_action(game.start(), "up")
 
 
@@ -124,7 +124,7 @@ def test_a_continuous_game_lists_no_actions_and_a_discrete_one_has_no_box():
     with pytest.raises(TypeError, match="too many to list"):
         LOSS.legal(LOSS.start())
     with pytest.raises(TypeError, match=r"continuous\.solve_backward"):
-        ramify.solve(LOSS)
+        uctree.solve(LOSS)
     with pytest.raises(TypeError, match="legal"):
         games.nim().box(games.nim().start())
 
@@ -144,7 +144,7 @@ def test_a_continuous_game_can_be_sent_to_another_process():
 
 @pytest.mark.parametrize("game", [LOSS, LOSS_3D, MASS, NARROW, SPHERE, games.leap()])
 def test_the_doctor_finds_nothing_wrong_with_continuous_games(game):
-    report = ramify.check(game, episodes=20)
+    report = uctree.check(game, episodes=20)
     assert not report.findings
     assert "diverges" in report.checked
 
@@ -154,11 +154,11 @@ def test_the_doctor_finds_bounds_that_are_no_box():
         low[0], high[0] = 3.0, 2.0
         return 1
 
-    game = ramify.Game(
+    game = uctree.Game(
         LOSS.dtype, None, LOSS.rules.step, num_players=3, action_space=LOSS.action_space,
         bounds=bounds, max_plies=3,
     )  # fmt: skip
-    assert [finding.rule for finding in ramify.check(game, episodes=3).findings] == ["bounds-range"]
+    assert [finding.rule for finding in uctree.check(game, episodes=3).findings] == ["bounds-range"]
 
 
 def test_the_doctor_finds_rewards_that_are_no_numbers():
@@ -167,10 +167,10 @@ def test_the_doctor_finds_rewards_that_are_no_numbers():
         if state.ply == 3 and action[0] > 0:
             reward[0] = np.inf
 
-    game = ramify.Game(
+    game = uctree.Game(
         LOSS.dtype, None, step, num_players=3, action_space=LOSS.action_space, max_plies=3
     )
-    assert "reward-finite" in [finding.rule for finding in ramify.check(game, episodes=9).findings]
+    assert "reward-finite" in [finding.rule for finding in uctree.check(game, episodes=9).findings]
 
 
 LOSS_STEP = LOSS.rules.step
@@ -179,7 +179,7 @@ LOSS_STEP = LOSS.rules.step
 
 
 def test_widening_bounds_the_edges_of_every_node():
-    result = ramify.search(LOSS, LOSS.start(), num_simulations=2000, seed=1)
+    result = uctree.search(LOSS, LOSS.start(), num_simulations=2000, seed=1)
     for node in result.tree.root.walk():
         limit = selection.widening_limit(node.visits, 2.0, 0.5)
         assert len(node.edges) <= limit
@@ -189,25 +189,25 @@ def test_widening_bounds_the_edges_of_every_node():
 
 
 def test_the_same_seed_gives_the_same_tree_compiled_or_not(monkeypatch):
-    compiled = ramify.search(LOSS, LOSS.start(), num_simulations=60, seed=3)
-    again = ramify.search(LOSS, LOSS.start(), num_simulations=60, seed=3)
+    compiled = uctree.search(LOSS, LOSS.start(), num_simulations=60, seed=3)
+    again = uctree.search(LOSS, LOSS.start(), num_simulations=60, seed=3)
     assert compiled.tree.edges[: compiled.tree.num_edges].tobytes() == again.tree.edges[
         : again.tree.num_edges].tobytes()  # fmt: skip
     monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
-    plain = ramify.search(LOSS, LOSS.start(), num_simulations=60, seed=3)
+    plain = uctree.search(LOSS, LOSS.start(), num_simulations=60, seed=3)
     assert plain.edges["visits"].tolist() == compiled.edges["visits"].tolist()
     np.testing.assert_allclose(plain.edges["q"], compiled.edges["q"], rtol=1e-12)
 
 
 def test_all_vectors_of_a_search_are_legal():
     for game in (NARROW, SPHERE, MASS):
-        result = ramify.search(game, game.start(), num_simulations=500, seed=0)
+        result = uctree.search(game, game.start(), num_simulations=500, seed=0)
         for node in result.tree.root.walk():  # which steps, and so checks every action
             assert node.visits > 0
 
 
 def test_a_result_speaks_of_vectors():
-    result = ramify.search(LOSS_3D, LOSS_3D.start(), num_simulations=300, seed=0)
+    result = uctree.search(LOSS_3D, LOSS_3D.start(), num_simulations=300, seed=0)
     assert result.action.shape == (3,)
     assert result.edges["action"].shape == (len(result.edges), 3)
     assert result.policy().sum() == pytest.approx(1.0)
@@ -218,7 +218,7 @@ def test_a_result_speaks_of_vectors():
 
 
 def test_a_search_of_one_player_plans_well():
-    result = ramify.search(
+    result = uctree.search(
         MASS, MASS.start(), num_simulations=30_000, selection=selection.ucb1(0.05),
         proposal=continuous.quadratic(), backup=backup.maximum(), seed=0,
     )  # fmt: skip
@@ -235,7 +235,7 @@ def test_a_search_of_one_player_plans_well():
     ids=lambda proposal: proposal.name,
 )  # fmt: skip
 def test_every_proposal_gives_a_search(proposal):
-    result = ramify.search(LOSS, LOSS.start(), num_simulations=400, proposal=proposal, seed=0)
+    result = uctree.search(LOSS, LOSS.start(), num_simulations=400, proposal=proposal, seed=0)
     assert result.edges["visits"].sum() == 400
     assert len({tuple(a) for a in result.edges["action"].tolist()}) > 1
 
@@ -244,7 +244,7 @@ def test_a_function_of_the_users_proposes():
     def propose(state, action, low, high, count):
         action[0] = low[0] + (high[0] - low[0]) * (count + 1) / 100.0
 
-    result = ramify.search(LOSS, LOSS.start(), num_simulations=30, proposal=propose)
+    result = uctree.search(LOSS, LOSS.start(), num_simulations=30, proposal=propose)
     np.testing.assert_allclose(result.edges["action"][:3, 0], [-4.9, -4.8, -4.7])
 
 
@@ -269,22 +269,22 @@ def test_low_discrepancy_fills_a_box_evenly():
 )
 def test_what_does_not_go_with_vectors_is_refused(options, message):
     with pytest.raises(ValueError, match=message):
-        ramify.search(LOSS, LOSS.start(), num_simulations=10, **options)
+        uctree.search(LOSS, LOSS.start(), num_simulations=10, **options)
 
 
 def test_vectors_are_not_proposed_where_actions_are_numbers():
     game = games.nim()
     with pytest.raises(ValueError, match="numbers"):
-        ramify.search(game, game.start(), num_simulations=5, proposal=continuous.uniform())
+        uctree.search(game, game.start(), num_simulations=5, proposal=continuous.uniform())
     with pytest.raises(ValueError, match="boxes"):
-        ramify.search(
+        uctree.search(
             SPHERE, SPHERE.start(), num_simulations=5, proposal=continuous.low_discrepancy()
         )
 
 
 def test_root_parallel_trees_are_one_result():
-    result = ramify.search(LOSS, LOSS.start(), num_simulations=600, threads=2, seed=4)
-    again = ramify.search(LOSS, LOSS.start(), num_simulations=600, threads=2, seed=4)
+    result = uctree.search(LOSS, LOSS.start(), num_simulations=600, threads=2, seed=4)
+    again = uctree.search(LOSS, LOSS.start(), num_simulations=600, threads=2, seed=4)
     assert len(result.trees) == 2
     assert result.edges["visits"].sum() == 600
     assert result.action.tolist() == again.action.tolist()
@@ -292,7 +292,7 @@ def test_root_parallel_trees_are_one_result():
 
 
 def test_a_searcher_keeps_what_it_knows_below_the_action_taken():
-    searcher = ramify.Searcher(LOSS)
+    searcher = uctree.Searcher(LOSS)
     result = searcher.search(num_simulations=2000)
     row = int(np.argmax(result.edges["visits"]))
     below = int(result.edges["visits"][row])
@@ -305,23 +305,23 @@ def test_a_searcher_keeps_what_it_knows_below_the_action_taken():
 
 
 def test_memory_is_kept_and_the_search_goes_on():
-    result = ramify.search(LOSS, LOSS.start(), num_simulations=30_000, max_memory="500kB", seed=0)
+    result = uctree.search(LOSS, LOSS.start(), num_simulations=30_000, max_memory="500kB", seed=0)
     assert result.simulations == 30_000
     assert result.tree.num_bytes <= 500_000
 
 
 def test_a_tree_is_saved_and_goes_on_from_a_file(tmp_path):
-    result = ramify.search(LOSS, LOSS.start(), num_simulations=500, seed=0)
+    result = uctree.search(LOSS, LOSS.start(), num_simulations=500, seed=0)
     result.tree.save(tmp_path / "tree")
-    tree = ramify.Tree.load(tmp_path / "tree")
-    more = ramify.search(tree.game, tree.state, num_simulations=100, tree=tree, seed=1)
+    tree = uctree.Tree.load(tmp_path / "tree")
+    more = uctree.search(tree.game, tree.state, num_simulations=100, tree=tree, seed=1)
     assert more.tree.root.visits == 600
     with pytest.raises(ValueError, match=r"other|another|differ"):
-        ramify.Tree.load(tmp_path / "tree", LOSS_3D)
+        uctree.Tree.load(tmp_path / "tree", LOSS_3D)
 
 
 def test_a_search_of_vectors_stops_when_it_is_told():
-    result = ramify.search(
+    result = uctree.search(
         LOSS, LOSS.start(), num_simulations=50_000, stop=stopping.kl_gain(1e-3, interval=200),
         selection=selection.ucb1(0.01), seed=0,
     )  # fmt: skip
@@ -329,27 +329,27 @@ def test_a_search_of_vectors_stops_when_it_is_told():
 
 
 def test_two_searches_of_vectors_are_compared():
-    one = ramify.search(LOSS, LOSS.start(), num_simulations=100, seed=0)
-    other = ramify.search(LOSS, LOSS.start(), num_simulations=100, seed=1)
-    comparison = ramify.compare(one, other)
+    one = uctree.search(LOSS, LOSS.start(), num_simulations=100, seed=0)
+    other = uctree.search(LOSS, LOSS.start(), num_simulations=100, seed=1)
+    comparison = uctree.compare(one, other)
     assert len(comparison.edges) == len(one.edges) + len(other.edges)
     assert comparison.total_variation == 1.0
-    assert ramify.compare(one, one).total_variation == 0.0
+    assert uctree.compare(one, one).total_variation == 0.0
 
 
 # --- paths ---------------------------------------------------------------------------------------
 
 
 def test_a_shallow_tree_gives_an_incomplete_line_and_no_exception():
-    result = ramify.search(LOSS, LOSS.start(), num_simulations=8, seed=0)
+    result = uctree.search(LOSS, LOSS.start(), num_simulations=8, seed=0)
     line = result.principal_variation()
     assert not line.complete
     assert line.depth < 3
 
 
-@pytest.mark.parametrize("complete", ["best_reply", "playout", ramify.evaluators.playout()])
+@pytest.mark.parametrize("complete", ["best_reply", "playout", uctree.evaluators.playout()])
 def test_a_shallow_line_is_completed(complete):
-    result = ramify.search(LOSS, LOSS.start(), num_simulations=3, seed=0)
+    result = uctree.search(LOSS, LOSS.start(), num_simulations=3, seed=0)
     line = result.principal_variation(complete=complete)
     assert line.complete
     assert line.tree_depth < 3
@@ -358,7 +358,7 @@ def test_a_shallow_line_is_completed(complete):
 
 
 def test_best_replies_complete_a_line_as_players_who_foresee_would():
-    result = ramify.search(LOSS, LOSS.start(), num_simulations=1, seed=0)
+    result = uctree.search(LOSS, LOSS.start(), num_simulations=1, seed=0)
     x1, x2, x3 = (float(a[0]) for a in result.principal_variation("best_reply").actions)
     assert x2 == pytest.approx(games.loss_game.__globals__["reply_2"](x1), abs=1e-9)
     assert x3 == pytest.approx(games.loss_game.__globals__["reply_3"](x2), abs=1e-9)
@@ -411,14 +411,14 @@ def test_backward_induction_refuses_what_is_hopeless():
         state.ply += 1
         state.to_play = state.ply % 2
         if state.ply == 12:
-            state.to_play = ramify.OVER
+            state.to_play = uctree.OVER
 
-    game = ramify.Game(
-        SPHERE.dtype, None, step, num_players=2, action_space=ramify.Box(0, 1), max_plies=12
+    game = uctree.Game(
+        SPHERE.dtype, None, step, num_players=2, action_space=uctree.Box(0, 1), max_plies=12
     )
-    with pytest.raises(ramify.RamifyError, match="payoffs here"):
+    with pytest.raises(uctree.UctreeError, match="payoffs here"):
         continuous.solve_backward(game)
-    with pytest.raises(TypeError, match=r"ramify\.solve"):
+    with pytest.raises(TypeError, match=r"uctree\.solve"):
         continuous.solve_backward(games.nim())
 
 
@@ -472,11 +472,11 @@ def test_solvers_without_a_tree_run_as_plain_python(monkeypatch):
 
 
 def test_a_line_needs_to_know_how_long_it_may_be():
-    game = ramify.Game(
+    game = uctree.Game(
         LOSS.dtype, None, LOSS.rules.step, num_players=3, action_space=LOSS.action_space
     )
-    with pytest.raises(ramify.BrokenGame, match="max_plies"):
+    with pytest.raises(uctree.BrokenGame, match="max_plies"):
         continuous.own_gradient_ascent(game)
-    with pytest.raises(ramify.RamifyError, match="max_plies"):
+    with pytest.raises(uctree.UctreeError, match="max_plies"):
         continuous.solve_backward(game)
     assert refine.best_replies().peaks

@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import ramify.games
-from ramify import Game
-from ramify.doctor import RULES, Report, check
-from ramify.games import nim, tic_tac_toe
+import uctree.games
 from tests import broken_games
 from tests.broken_games import BROKEN, heap_game, rule_of
+from uctree import Game
+from uctree.doctor import RULES, Report, check
+from uctree.games import nim, tic_tac_toe
 
 ROOT = Path(__file__).parent.parent
 
@@ -33,7 +33,7 @@ EXPECTED = {"nim": {"perspective"}}  # misere: who moves last loses, which looks
 
 def small(name: str) -> Game:
     """A built-in game, on a small board where its factory takes a size."""
-    factory = getattr(ramify.games, name)
+    factory = getattr(uctree.games, name)
     options = SMALL.get(name)
     if options is None and "size" in inspect.signature(factory).parameters:
         options = {"size": 5}
@@ -137,7 +137,7 @@ def test_wise_draws_are_no_finding():
 # --- good games ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ramify.games.__all__)
+@pytest.mark.parametrize("name", uctree.games.__all__)
 def test_no_built_in_game_is_called_wrong(name):
     report = check(small(name), episodes=40, num_simulations=0)
     assert report.ok, str(report)

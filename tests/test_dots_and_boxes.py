@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ramify import Game, IllegalAction
-from ramify._compile import UNBOUND, compile_kernel
-from ramify.evaluators import rule
-from ramify.game import StateView, make_rng
-from ramify.games.dots_and_boxes import box_table, dots_and_boxes
 from tests.perft import CompiledGame
+from uctree import Game, IllegalAction
+from uctree._compile import UNBOUND, compile_kernel
+from uctree.evaluators import rule
+from uctree.game import StateView, make_rng
+from uctree.games.dots_and_boxes import box_table, dots_and_boxes
 
 random_action = UNBOUND
 

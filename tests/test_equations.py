@@ -28,7 +28,7 @@ def functions_with_equation(text):
 def test_theory_and_code_have_the_same_numbers():
     theory = numbers((ROOT / "docs/theory.md").read_text())
     code = set()
-    for path in (ROOT / "ramify").rglob("*.py"):
+    for path in (ROOT / "uctree").rglob("*.py"):
         code |= numbers(path.read_text())
     assert theory == code
     assert theory == set(range(1, len(theory) + 1))
@@ -36,6 +36,6 @@ def test_theory_and_code_have_the_same_numbers():
 
 def test_every_number_has_a_worked_value_that_is_run():
     worked = set()
-    for path in (ROOT / "ramify").rglob("*.py"):
+    for path in (ROOT / "uctree").rglob("*.py"):
         worked |= {n for n, _, shown in functions_with_equation(path.read_text()) if shown}
     assert worked == numbers((ROOT / "docs/theory.md").read_text())

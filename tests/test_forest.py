@@ -11,9 +11,9 @@ import time
 import numpy as np
 import pytest
 
-import ramify
-from ramify import RamifyError, evaluators, games, selection
-from ramify.forest import Forest
+import uctree
+from uctree import UctreeError, evaluators, games, selection
+from uctree.forest import Forest
 
 GAME = games.tic_tac_toe()
 CONNECT = games.connect_four()
@@ -43,7 +43,7 @@ def outside(**options):
 
 
 def visits(evaluator, **options):
-    result = ramify.search(
+    result = uctree.search(
         GAME, GAME.start(), num_simulations=300, evaluator=evaluator, **options
     )  # fmt: skip
     return result.edges["visits"].tolist()
@@ -57,7 +57,7 @@ def visits(evaluator, **options):
         {"solver": True},
         {"transpositions": True},
         {"root_noise": selection.dirichlet()},
-        {"backup": ramify.backup.maximum()},
+        {"backup": uctree.backup.maximum()},
     ],
     ids=["puct", "gumbel", "solver", "transpositions", "noise", "max"],
 )
@@ -83,7 +83,7 @@ def test_values_without_priors_are_enough():
 @pytest.mark.parametrize("rule", [None, selection.gumbel()])
 def test_leaves_that_wait_together_lose_no_visit(rule):
     for leaves in (2, 8, 50):
-        result = ramify.search(
+        result = uctree.search(
             GAME, GAME.start(), num_simulations=300, evaluator=outside(cache=0), leaves=leaves,
             root_selection=rule,
         )  # fmt: skip
@@ -99,7 +99,7 @@ def test_a_batch_has_as_many_leaves_as_wait_and_no_state_twice():
         batches.append(states["taken"].astype(int) * 1000 + states["own"])
         return judge_batch(states)
 
-    ramify.search(
+    uctree.search(
         GAME, GAME.start(), num_simulations=200, leaves=8,
         evaluator=evaluators.python(note, priors=True, cache=0),
     )  # fmt: skip
@@ -150,7 +150,7 @@ def test_a_forest_grows_the_trees_that_searches_grow(rule):
         forest.plant([tree], [state], num_simulations=100 + tree, seed=tree)
     forest.run()
     for tree, state in enumerate(states):
-        alone = ramify.search(
+        alone = uctree.search(
             GAME, state, num_simulations=100 + tree, evaluator=judge, root_selection=rule,
             seed=tree,
         )  # fmt: skip
@@ -194,7 +194,7 @@ def test_a_tree_of_a_forest_is_that_of_a_search(game, asked, compiled, options):
     forest.plant([0, 1], [game.start()] * 2, num_simulations=400, seed=5)
     forest.run()
     for number in (0, 1):
-        alone = ramify.search(
+        alone = uctree.search(
             game, game.start(), num_simulations=400, seed=5 + number, evaluator=compiled, **options
         ).tree
         mine = forest.tree(number)
@@ -215,12 +215,12 @@ def test_many_states_are_searched_together_and_found_as_one_by_one(options):
     over = GAME.play([0, 3, 1, 4, 2])
     states = [GAME.start(), GAME.play([4]), over, GAME.play([0, 1, 3, 4, 8])]
     options = options | {"num_simulations": 60}
-    many = ramify.search_many(
+    many = uctree.search_many(
         GAME, states, seed=5, evaluator=evaluators.python(note, priors=True, cache=0), **options
     )
     assert max(sizes) == 3
     for i, (state, result) in enumerate(zip(states, many, strict=True)):
-        alone = ramify.search(GAME, state, seed=5 + i, evaluator=outside(cache=0), **options)
+        alone = uctree.search(GAME, state, seed=5 + i, evaluator=outside(cache=0), **options)
         assert result.edges.tobytes() == alone.edges.tobytes()  # some are not numbers
         assert np.array_equal(result.value, alone.value)
         told = ("status", "simulations", "seed", "action", "state")
@@ -235,7 +235,7 @@ def test_what_is_asked_in_python_is_timed_as_evaluation():
         return judge_batch(states)
 
     evaluator = evaluators.python(slow, priors=True, cache=0)
-    result = ramify.search(GAME, GAME.start(), num_simulations=20, evaluator=evaluator)
+    result = uctree.search(GAME, GAME.start(), num_simulations=20, evaluator=evaluator)
     assert 0.2 < result.profile["evaluation"] <= result.seconds
     assert sum(result.profile.values()) == pytest.approx(result.seconds, abs=0.01)
     assert "evaluation" in result.profile_line
@@ -256,7 +256,7 @@ def rows_below(node):
 
 
 def test_every_tree_may_have_a_budget_of_its_own(monkeypatch):
-    monkeypatch.setattr("ramify.forest.MOST_BUDGETS", 3)  # so that some are forgotten
+    monkeypatch.setattr("uctree.forest.MOST_BUDGETS", 3)  # so that some are forgotten
     options = {"evaluator": outside(cache=0), "root_selection": selection.gumbel(4)}
     forest = Forest(GAME, 2, **options)
     forest.plant([0], [GAME.start()], num_simulations=70, seed=1)
@@ -264,12 +264,12 @@ def test_every_tree_may_have_a_budget_of_its_own(monkeypatch):
         forest.plant([1], [GAME.play([4])], num_simulations=budget, seed=2)
         while forest.root(1).visits.sum() < budget:
             forest.step()
-        alone = ramify.search(
+        alone = uctree.search(
             GAME, GAME.play([4]), num_simulations=budget, seed=2, **options
         )  # fmt: skip
         assert forest.root(1).visits.tolist() == alone.edges["visits"].tolist()
     forest.run()
-    alone = ramify.search(GAME, GAME.start(), num_simulations=70, seed=1, **options)
+    alone = uctree.search(GAME, GAME.start(), num_simulations=70, seed=1, **options)
     assert forest.root(0).visits.tolist() == alone.edges["visits"].tolist()
 
 
@@ -281,7 +281,7 @@ def test_a_tree_that_waits_may_begin_anew():
     forest.plant([0], [GAME.play([4])], num_simulations=60)
     forest.run()
     assert [int(forest.root(tree).visits.sum()) for tree in (0, 1)] == [60, 50]
-    alone = ramify.search(GAME, GAME.play([4]), num_simulations=60, evaluator=outside(), leaves=3)
+    alone = uctree.search(GAME, GAME.play([4]), num_simulations=60, evaluator=outside(), leaves=3)
     assert forest.root(0).visits.tolist() == alone.edges["visits"].tolist()
 
 
@@ -313,7 +313,7 @@ def test_a_forest_makes_room():
 @pytest.mark.parametrize("leaves", [1, 8])
 def test_memory_that_runs_out_is_made_do_with(leaves):
     options = {"evaluator": outside(cache=0), "leaves": leaves}
-    small = ramify.search(GAME, GAME.start(), num_simulations=5000, max_memory="40kB", **options)
+    small = uctree.search(GAME, GAME.start(), num_simulations=5000, max_memory="40kB", **options)
     assert small.simulations == 5000
     assert small.edges["visits"].sum() == 5000
     assert small.tree.num_bytes < 40_000
@@ -333,7 +333,7 @@ def test_planes_are_empty_before_a_state_is_shown():
         seen.append(observations.copy())
         return np.zeros((len(observations), 2)), np.zeros((len(observations), 1))
 
-    ramify.search(
+    uctree.search(
         game, game.start(), num_simulations=40, evaluator=evaluators.network(network, cache=0)
     )
     assert len(seen) > 9
@@ -351,9 +351,9 @@ def line_of_plies(observe, *, shape, players=1):
     def step(state, action, reward):
         reward[state.to_play] += action
         state.ply += 1
-        state.to_play = ramify.OVER if state.ply == 9 else (state.to_play + 1) % players
+        state.to_play = uctree.OVER if state.ply == 9 else (state.to_play + 1) % players
 
-    return ramify.Game(
+    return uctree.Game(
         dtype, legal, step, num_players=players, num_actions=2, observe=observe,
         observation_shape=shape, payoff_range=(0, 9),
     )  # fmt: skip
@@ -416,7 +416,7 @@ def test_after_an_evaluator_has_failed_a_forest_begins_anew():
 
     forest = Forest(GAME, 2, evaluator=evaluators.python(fails_once, priors=True, cache=0))
     states = [GAME.start(), GAME.play([4])]
-    with pytest.raises(RamifyError, match="raised OSError: the network is away"):
+    with pytest.raises(UctreeError, match="raised OSError: the network is away"):
         list(forest.search(states, num_simulations=30, seeds=[1, 2]))
     found = dict(forest.search(states[1:], num_simulations=30, seeds=[2]))
     assert found.keys() == {0}
@@ -424,7 +424,7 @@ def test_after_an_evaluator_has_failed_a_forest_begins_anew():
 
 
 def grown_alone(state, seed):
-    return ramify.search(
+    return uctree.search(
         GAME, state, num_simulations=30, seed=seed, evaluator=outside(cache=0)
     ).tree
 
@@ -466,7 +466,7 @@ def test_with_three_players_a_sure_win_is_kept():
     assert len(kept) == 1
     assert game.is_over(after)
     assert np.array_equal(root.proven, reward)
-    many = ramify.search_many(
+    many = uctree.search_many(
         game, [state], num_simulations=100, solver=True,
         evaluator=evaluators.python(flat, priors=True),
     )  # fmt: skip
@@ -492,7 +492,7 @@ def test_chance_between_the_leaf_and_the_next_player_is_drawn():
         assert (states["to_play"] >= 0).all()
         return np.zeros((len(states), game.num_players))
 
-    result = ramify.search(
+    result = uctree.search(
         game, game.start(), num_simulations=500, evaluator=evaluators.python(flat), leaves=4
     )
     assert result.edges["visits"].sum() == 500
@@ -539,7 +539,7 @@ def test_a_call_that_takes_too_long_ends_the_search():
         return judge_batch(states)
 
     evaluator = evaluators.python(hangs, priors=True, timeout=0.05)
-    with pytest.raises(RamifyError, match=r"hangs raised TimeoutError: no answer within 0\.05 s"):
+    with pytest.raises(UctreeError, match=r"hangs raised TimeoutError: no answer within 0\.05 s"):
         visits(evaluator)
 
 
@@ -547,7 +547,7 @@ def test_a_call_that_never_returns_does_not_keep_the_process():
     program = """
 import threading
 import numpy as np
-from ramify import RamifyError, evaluators, games, search
+from uctree import UctreeError, evaluators, games, search
 
 def hangs(states):
     threading.Event().wait()
@@ -555,7 +555,7 @@ def hangs(states):
 game = games.tic_tac_toe()
 try:
     search(game, game.start(), num_simulations=5, evaluator=evaluators.python(hangs, timeout=0.05))
-except RamifyError as error:
+except UctreeError as error:
     print(error)
 """
     ended = subprocess.run(
@@ -566,7 +566,7 @@ except RamifyError as error:
 
 def test_threads_wait_for_the_next_batch_and_end_where_nobody_asks_any_more():
     def count():
-        return sum(each.name.startswith("ramify-evaluator") for each in threading.enumerate())
+        return sum(each.name.startswith("uctree-evaluator") for each in threading.enumerate())
 
     before, batch = count(), np.zeros(5, GAME.dtype)
     asked = evaluators.Callers(judge_batch, True, 3, None)
@@ -590,9 +590,9 @@ def test_a_search_that_was_left_in_the_middle_can_go_on():
             raise OSError("the service is gone")
         return judge_batch(states)
 
-    searcher = ramify.Searcher(GAME, evaluator=evaluators.python(breaks, priors=True), leaves=4)
+    searcher = uctree.Searcher(GAME, evaluator=evaluators.python(breaks, priors=True), leaves=4)
     searcher.search(num_simulations=20)
-    with pytest.raises(RamifyError, match="breaks raised OSError: the service is gone"):
+    with pytest.raises(UctreeError, match="breaks raised OSError: the service is gone"):
         searcher.search(num_simulations=300)
     result = searcher.search(num_simulations=100)
     assert not result.tree.edges["pending"].any()
@@ -614,7 +614,7 @@ def test_a_search_that_was_left_in_the_middle_can_go_on():
 )
 def test_answers_of_another_shape_or_no_numbers_are_refused(answer, told):
     evaluator = evaluators.python(lambda states: answer(len(states)), priors=True, name="f")
-    with pytest.raises(RamifyError, match=told):
+    with pytest.raises(UctreeError, match=told):
         visits(evaluator)
 
 
@@ -642,11 +642,11 @@ def test_what_does_not_fit_is_refused(call, told):
 
 
 def test_a_network_needs_a_game_with_observations():
-    game = ramify.Game(
+    game = uctree.Game(
         GAME.dtype, GAME.rules.legal, GAME.rules.step, num_players=2, num_actions=9, name="blind"
     )
     with pytest.raises(ValueError, match="shown observations, and blind has none"):
-        ramify.search(game, game.start(), num_simulations=1, evaluator=evaluators.network(judge))
+        uctree.search(game, game.start(), num_simulations=1, evaluator=evaluators.network(judge))
 
 
 def test_a_tree_is_planted_where_a_player_acts():
@@ -663,7 +663,7 @@ def test_simulations_that_need_no_answer_end_with_the_time():
         logits[:, 7] = 0.0
         return logits, np.zeros((len(states), 2))
 
-    result = ramify.search(
+    result = uctree.search(
         GAME, GAME.play([4, 0, 2, 6, 3, 5, 1]), seconds=0.3, solver=True, leaves=4,
         evaluator=evaluators.python(sure, priors=True),
     )  # fmt: skip

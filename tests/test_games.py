@@ -1,4 +1,4 @@
-"""Every game in `ramify.games`: its rules against known counts, against OpenSpiel and by hand."""
+"""Every game in `uctree.games`: its rules against known counts, against OpenSpiel and by hand."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-import ramify.games
-from ramify import CHANCE, Game, IllegalAction
-from ramify.game import StateView, make_rng
-from ramify.games import (
+import uctree.games
+from tests.perft import CompiledGame, Recorded
+from tests.record import GOLDEN, episode_text
+from uctree import CHANCE, Game, IllegalAction
+from uctree.game import StateView, make_rng
+from uctree.games import (
     connect_four,
     loss_game,
     n_in_a_row,
@@ -24,9 +26,7 @@ from ramify.games import (
     tic_tac_toe,
     twenty48,
 )
-from ramify.games.n_in_a_row import longest_run
-from tests.perft import CompiledGame, Recorded
-from tests.record import GOLDEN, episode_text
+from uctree.games.n_in_a_row import longest_run
 
 # Each game beside the same game in OpenSpiel, and how deep to count. With its defaults each has
 # over a million sequences there, but for tic-tac-toe, which ends.
@@ -53,7 +53,7 @@ PEERS = {
 
 # Those whose actions are vectors are looked at in test_continuous.py.
 DISCRETE = [
-    name for name in ramify.games.__all__ if not getattr(ramify.games, name)().is_continuous
+    name for name in uctree.games.__all__ if not getattr(uctree.games, name)().is_continuous
 ]
 
 
@@ -65,7 +65,7 @@ def compiled(factory: Any, **parameters: Any) -> CompiledGame:
 # The scope makes pytest finish one game before the next, so that few workers compile the same one.
 @pytest.fixture(scope="module", params=DISCRETE)
 def factory(request: pytest.FixtureRequest) -> Any:
-    return getattr(ramify.games, request.param)
+    return getattr(uctree.games, request.param)
 
 
 @pytest.fixture(scope="module", params=PEERS)
@@ -80,7 +80,7 @@ def peer(request: pytest.FixtureRequest) -> tuple[CompiledGame, Any, int]:
 
 
 def test_games_are_listed_in_order() -> None:
-    assert sorted(ramify.games.__all__) == ramify.games.__all__
+    assert sorted(uctree.games.__all__) == uctree.games.__all__
 
 
 def test_compiled_and_plain_rules_agree(factory: Any) -> None:
@@ -524,14 +524,14 @@ def test_2048_begins_with_two_tiles() -> None:
 # --- symmetries ----------------------------------------------------------------------------------
 
 SYMMETRIC = [
-    name for name in ramify.games.__all__ if getattr(ramify.games, name)().symmetries is not None
+    name for name in uctree.games.__all__ if getattr(uctree.games, name)().symmetries is not None
 ]
 
 
 @pytest.mark.parametrize("name", SYMMETRIC)
 def test_rules_do_not_change_under_a_symmetry(name: str) -> None:
     """Turned actions lead to turned observations, turned legal actions and the same rewards."""
-    game = getattr(ramify.games, name)()
+    game = getattr(uctree.games, name)()
     action_tables, cell_tables = game.symmetries
     assert (action_tables[0] == np.arange(game.num_actions)).all()
     for k in range(1, len(action_tables)):

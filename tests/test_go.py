@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-import ramify
-from ramify import OVER, BrokenGame, Game, IllegalAction
-from ramify._compile import UNBOUND, compile_kernel
-from ramify.evaluators import playout, rule
-from ramify.game import StateView, make_rng
-from ramify.games.go import AROUND, COLUMNS, go, shape_table
-from ramify.games.nim import nim
-from ramify.selection import puct, rave
+import uctree
 from tests.perft import CompiledGame, Recorded
+from uctree import OVER, BrokenGame, Game, IllegalAction
+from uctree._compile import UNBOUND, compile_kernel
+from uctree.evaluators import playout, rule
+from uctree.game import StateView, make_rng
+from uctree.games.go import AROUND, COLUMNS, go, shape_table
+from uctree.games.nim import nim
+from uctree.selection import puct, rave
 
 random_action = UNBOUND
 
@@ -515,7 +515,7 @@ def test_compiled_and_plain_playouts_draw_the_same() -> None:
 
 
 def test_a_wise_game_passes_the_doctor() -> None:
-    report = ramify.check(go(3, playouts="wise"), wise=True, episodes=20, num_simulations=0)
+    report = uctree.check(go(3, playouts="wise"), wise=True, episodes=20, num_simulations=0)
     assert report.findings == ()
 
 
@@ -540,16 +540,16 @@ def test_priors_steer_a_search_with_playouts() -> None:
     rows = (". . . . .", ". . X . .", ". X O . .", ". . X . .", ". . . . .")
     state = after(game, "C3", 0, *rows)
     options: dict[str, Any] = {"num_simulations": 30, "selection": puct()}
-    with_priors = ramify.search(game, state, evaluator=playout(priors=True), **options)
+    with_priors = uctree.search(game, state, evaluator=playout(priors=True), **options)
     assert game.show_action(state, with_priors.action) == "D3"
-    alone = ramify.search(game, state, evaluator=playout(), **options)
+    alone = uctree.search(game, state, evaluator=playout(), **options)
     capture = game.read_action(state, "D3")
     assert with_priors.policy()[capture] > alone.policy()[capture]
 
 
 def test_priors_go_with_all_moves_as_first() -> None:
     game = go(5, playouts="wise")
-    result = ramify.search(
+    result = uctree.search(
         game, game.start(), num_simulations=200, selection=rave(puct()),
         evaluator=playout(priors=True),
     )  # fmt: skip
@@ -559,7 +559,7 @@ def test_priors_go_with_all_moves_as_first() -> None:
 def test_a_game_without_priors_cannot_give_them() -> None:
     game = nim()
     with pytest.raises(ValueError, match=r"asks the game for priors, and nim.* has none"):
-        ramify.search(game, game.start(), num_simulations=1, evaluator=playout(priors=True))
+        uctree.search(game, game.start(), num_simulations=1, evaluator=playout(priors=True))
 
 
 # --- for people and networks ---------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""ramify's formulas and searches against values that were computed independently of it."""
+"""uctree's formulas and searches against values that were computed independently of it."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ import pytest
 
 from tests.golden_vectors import compute
 
-FILE = Path(os.environ.get("RAMIFY_GOLDEN") or Path(__file__).parent / "vectors" / "golden.json")
+FILE = Path(os.environ.get("UCTREE_GOLDEN") or Path(__file__).parent / "vectors" / "golden.json")
 VECTORS = json.loads(FILE.read_text())["vectors"]
 
-# Families that need what ramify does not have yet.
+# Families that need what uctree does not have yet.
 NOT_YET = ("consistency.", "localview.", "placement.", "thumbnail.", "unroll.")
 
 
 @pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: vector["id"])
-def test_ramify_gives_the_value_computed_elsewhere(vector):
+def test_uctree_gives_the_value_computed_elsewhere(vector):
     name = vector["id"]
     if name.startswith(NOT_YET):
-        pytest.skip(f"ramify does not have what {name} is about yet")
+        pytest.skip(f"uctree does not have what {name} is about yet")
     expected = {key: value for key, value in vector["expected"].items() if is_asked(name, key)}
     got = compute(name, vector["input"])
     assert expected.keys() <= got.keys()

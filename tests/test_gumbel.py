@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ramify import gumbel
-from ramify._compile import compile_kernel
-from ramify.game import make_rng
+from uctree import gumbel
+from uctree._compile import compile_kernel
+from uctree.game import make_rng
 
 DEFAULTS = np.array([50.0, 0.1, 1.0])
 
@@ -184,7 +184,7 @@ def test_exponentials_are_right_to_the_last_digits(is_compiled):
         for i in range(len(x)):
             out[i] = gumbel.exp_below(x[i])
 
-    write.__module__ = "ramify.gumbel"  # compiled as a kernel
+    write.__module__ = "uctree.gumbel"  # compiled as a kernel
     x = -np.concatenate([np.linspace(0, 708, 4001), np.logspace(-20, 0, 500), [0.0]])
     out = np.zeros(len(x))
     call = compile_kernel(write, {}, (x, out), label="exponentials").call if is_compiled else write

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import ramify
-from ramify import evaluators, games, history, mcts
+import uctree
+from uctree import evaluators, games, history, mcts
 
 
 def search(**options):
     game = games.connect_four()
     given = {"num_simulations": 3_000, "seed": 1} | options
-    return ramify.search(game, game.start(), **given)
+    return uctree.search(game, game.start(), **given)
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_large_roots_are_sampled_less_often(monkeypatch):
 
 def test_edges_that_came_later_have_no_visits_before():
     game = games.n_in_a_row(rows=7, cols=7)  # more than 32 actions: edges come one by one
-    result = ramify.search(game, game.start(), num_simulations=200, seed=1)
+    result = uctree.search(game, game.start(), num_simulations=200, seed=1)
     first = result.history[0]
     assert len(first["visits"]) == len(result.edges)
     assert first["visits"].sum() == first["simulations"]
@@ -93,7 +93,7 @@ def test_edges_that_came_later_have_no_visits_before():
 
 def test_an_episode_that_is_over_has_a_history_of_one_moment():
     game = games.tic_tac_toe()
-    result = ramify.search(game, game.play([0, 3, 1, 4, 2]), num_simulations=10)
+    result = uctree.search(game, game.play([0, 3, 1, 4, 2]), num_simulations=10)
     assert result.history["simulations"].tolist() == [0]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).parent.parent / "ramify"
+PACKAGE = Path(__file__).parent.parent / "uctree"
 
 # A module may import those named in its row (and the outside world's named below), nothing else.
 LOWEST = {"errors", "game", "_compile"}
@@ -120,8 +120,8 @@ def imported(path):
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module == "ramify":
-            yield from (f"ramify.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module == "uctree":
+            yield from (f"uctree.{alias.name}" for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             yield node.module
 
@@ -133,11 +133,11 @@ def test_a_module_imports_only_what_its_row_allows(path):
     layer = layer_of(path)
     for name in imported(path):
         first, _, rest = name.partition(".")
-        if first == "ramify" and rest:
+        if first == "uctree" and rest:
             other = rest.split(".")[0]
             inside = other == layer and (path.name == "__init__.py" or layer in PACKAGES)
             assert other in LAYERS[layer] or inside, f"{layer} imports {name}"
-        elif first not in sys.stdlib_module_names and first != "ramify":
+        elif first not in sys.stdlib_module_names and first != "uctree":
             assert first in OUTSIDE.get(layer, {"numpy"}), f"{layer} imports {name}"
         elif layer in KERNEL_MODULES:
             assert first not in NOT_IN_KERNELS, f"{layer} imports {name}"
@@ -151,6 +151,6 @@ def test_the_command_line_uses_public_names_only():
     paths = sorted((PACKAGE / "cli").glob("*.py"))
     assert paths
     for node in itertools.chain.from_iterable(ast.walk(ast.parse(p.read_text())) for p in paths):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("ramify"):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("uctree"):
             assert not any(alias.name.startswith("_") for alias in node.names)
             assert "._" not in (node.module or "")

@@ -12,9 +12,9 @@ import time
 import numpy as np
 import pytest
 
-import ramify
-from ramify import evaluators, selection
-from ramify.games import connect_four
+import uctree
+from uctree import evaluators, selection
+from uctree.games import connect_four
 
 COUNTER = np.dtype([("left", np.int16), ("to_play", np.int8)])
 
@@ -34,13 +34,13 @@ def counting_game(step=None, legal=None, **options):
         if state.left == 0:
             reward[player] = 1.0
             reward[1 - player] = -1.0
-            state.to_play = ramify.OVER
+            state.to_play = uctree.OVER
 
     def start(state):
         state.left = 5
 
     options = {"num_players": 2, "num_actions": 2, "start": start, "name": "counting"} | options
-    return ramify.Game(COUNTER, legal or plain_legal, step or plain_step, **options)
+    return uctree.Game(COUNTER, legal or plain_legal, step or plain_step, **options)
 
 
 @pytest.fixture(scope="module")
@@ -49,27 +49,27 @@ def game():
 
 
 def test_the_winning_action_is_found(game):
-    result = ramify.search(game, game.start(), num_simulations=2000, seed=1)
+    result = uctree.search(game, game.start(), num_simulations=2000, seed=1)
     assert result.action == 1  # leaves three, and the other loses
     assert result.value[0] > 0.8
     assert result.value[0] == -result.value[1]
 
 
 def test_root_edge_visits_add_up_to_the_simulations(game):
-    result = ramify.search(game, game.start(), num_simulations=123)
+    result = uctree.search(game, game.start(), num_simulations=123)
     assert result.edges["visits"].sum() == result.simulations == 123
 
 
 def test_a_search_does_not_change_the_state_it_is_given(game):
     state = game.start()
     before = state.tobytes()
-    ramify.search(game, state, num_simulations=50)
+    uctree.search(game, state, num_simulations=50)
     assert state.tobytes() == before
 
 
 def test_an_over_root_gives_an_empty_result_without_failing(game):
     state = game.play([1, 1, 0])
-    result = ramify.search(game, state, num_simulations=10)
+    result = uctree.search(game, state, num_simulations=10)
     assert (result.status, result.action, result.simulations) == ("terminal", None, 0)
     assert result.policy().sum() == 0.0
     assert result.principal_variation().actions == []
@@ -78,7 +78,7 @@ def test_an_over_root_gives_an_empty_result_without_failing(game):
 
 
 def test_one_legal_action_is_taken(game):
-    result = ramify.search(game, game.play([1, 1]), num_simulations=10)
+    result = uctree.search(game, game.play([1, 1]), num_simulations=10)
     assert result.action == 0
     assert result.value.tolist() == [1.0, -1.0]
 
@@ -86,61 +86,61 @@ def test_one_legal_action_is_taken(game):
 @pytest.mark.parametrize("budget", [0, -1])
 def test_a_budget_below_one_is_refused(game, budget):
     with pytest.raises(ValueError, match="at least 1; got"):
-        ramify.search(game, game.start(), num_simulations=budget)
+        uctree.search(game, game.start(), num_simulations=budget)
     with pytest.raises(ValueError, match="above 0; got"):
-        ramify.search(game, game.start(), seconds=budget)
+        uctree.search(game, game.start(), seconds=budget)
 
 
 def test_a_search_without_a_budget_is_refused(game):
     with pytest.raises(ValueError, match="needs a budget"):
-        ramify.search(game, game.start())
+        uctree.search(game, game.start())
 
 
 def test_a_record_of_another_dtype_is_refused(game):
-    with pytest.raises(ramify.BrokenGame, match="expected one record of counting"):
-        ramify.search(game, connect_four().start(), num_simulations=1)
-    with pytest.raises(ramify.BrokenGame, match="got int"):
-        ramify.search(game, 3, num_simulations=1)
+    with pytest.raises(uctree.BrokenGame, match="expected one record of counting"):
+        uctree.search(game, connect_four().start(), num_simulations=1)
+    with pytest.raises(uctree.BrokenGame, match="got int"):
+        uctree.search(game, 3, num_simulations=1)
 
 
 def test_options_of_the_wrong_kind_are_refused(game):
-    with pytest.raises(TypeError, match=r"selection must come from ramify.selection"):
-        ramify.search(game, game.start(), num_simulations=1, selection="ucb1")
-    with pytest.raises(TypeError, match=r"backup must come from ramify.backup"):
-        ramify.search(game, game.start(), num_simulations=1, backup="mean")
+    with pytest.raises(TypeError, match=r"selection must come from uctree.selection"):
+        uctree.search(game, game.start(), num_simulations=1, selection="ucb1")
+    with pytest.raises(TypeError, match=r"backup must come from uctree.backup"):
+        uctree.search(game, game.start(), num_simulations=1, backup="mean")
 
 
 def test_seconds_end_a_search(game):
-    result = ramify.search(game, game.start(), seconds=0.2)
+    result = uctree.search(game, game.start(), seconds=0.2)
     assert result.status == "seconds"
     assert 0.2 <= result.seconds < 3
     assert result.simulations > 100
 
 
 def test_whichever_budget_is_used_up_first_ends_a_search(game):
-    assert ramify.search(game, game.start(), num_simulations=5, seconds=60).simulations == 5
-    result = ramify.search(game, game.start(), num_simulations=10**12, seconds=0.05)
+    assert uctree.search(game, game.start(), num_simulations=5, seconds=60).simulations == 5
+    result = uctree.search(game, game.start(), num_simulations=10**12, seconds=0.05)
     assert result.status == "seconds"
 
 
 @pytest.mark.parametrize("options", [{}, {"threads": 2, "parallel": "root"}])
 def test_a_search_by_the_clock_ends_when_visits_can_count_no_further(game, options):
-    begun = ramify.search(game, game.start(), num_simulations=10, **options)
+    begun = uctree.search(game, game.start(), num_simulations=10, **options)
     for tree in begun.trees:
         tree.head["simulations"] = 2**31 - 2 - 100
-    result = ramify.search(game, game.start(), seconds=60, tree=begun.trees, **options)
+    result = uctree.search(game, game.start(), seconds=60, tree=begun.trees, **options)
     assert result.status == "full"
     assert result.simulations == 100 * len(begun.trees)
     assert "the tree is full" in str(result)
 
 
 def test_ctrl_c_returns_what_was_found_so_far(game):
-    ramify.search(game, game.start(), num_simulations=1)  # compiled before the clock runs
+    uctree.search(game, game.start(), num_simulations=1)  # compiled before the clock runs
     # A test run that was started in the background ignores the signal.
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
-    result = ramify.search(game, game.start(), seconds=60)
+    result = uctree.search(game, game.start(), seconds=60)
     timer.join()
     signal.signal(signal.SIGINT, handler)
     assert result.status == "interrupted"
@@ -150,7 +150,7 @@ def test_ctrl_c_returns_what_was_found_so_far(game):
 
 def test_progress_is_told_and_grows(game):
     seen = []
-    ramify.search(game, game.start(), num_simulations=5000, progress=seen.append)
+    uctree.search(game, game.start(), num_simulations=5000, progress=seen.append)
     counts = [progress.simulations for progress in seen]
     assert counts == sorted(counts)
     assert counts[-1] == 5000
@@ -160,33 +160,33 @@ def test_progress_is_told_and_grows(game):
 def test_the_same_seed_gives_the_same_tree_however_the_time_is_cut():
     game = connect_four()
     options = {"num_simulations": 30_000}
-    first = ramify.search(game, game.start(), **options, seed=7)
-    second = ramify.search(
+    first = uctree.search(game, game.start(), **options, seed=7)
+    second = uctree.search(
         game, game.start(), **options, seed=7, progress=lambda _: time.sleep(0.01)
     )
-    other = ramify.search(game, game.start(), **options, seed=8)
+    other = uctree.search(game, game.start(), **options, seed=8)
     assert (first.tree.edges == second.tree.edges).all()
     assert first.edges["visits"].tolist() != other.edges["visits"].tolist()
 
 
 def test_a_tree_can_be_searched_on(game):
-    first = ramify.search(game, game.start(), num_simulations=100)
-    second = ramify.search(game, game.start(), num_simulations=50, tree=first.tree)
+    first = uctree.search(game, game.start(), num_simulations=100)
+    second = uctree.search(game, game.start(), num_simulations=50, tree=first.tree)
     assert second.simulations == 50
     assert second.edges["visits"].sum() == 150
 
 
 def test_a_tree_of_another_state_game_or_evaluator_is_refused(game):
-    tree = ramify.search(game, game.start(), num_simulations=10).tree
+    tree = uctree.search(game, game.start(), num_simulations=10).tree
     with pytest.raises(ValueError, match="another state"):
-        ramify.search(game, game.play([0]), num_simulations=1, tree=tree)
+        uctree.search(game, game.play([0]), num_simulations=1, tree=tree)
     with pytest.raises(ValueError, match="another game"):
-        ramify.search(connect_four(), connect_four().start(), num_simulations=1, tree=tree)
+        uctree.search(connect_four(), connect_four().start(), num_simulations=1, tree=tree)
 
 
 def test_memory_is_bounded_and_the_search_goes_on():
     game = connect_four()
-    result = ramify.search(game, game.start(), num_simulations=20_000, max_memory="100kB")
+    result = uctree.search(game, game.start(), num_simulations=20_000, max_memory="100kB")
     assert result.tree.num_bytes <= 100_000
     assert result.edges["visits"].sum() == 20_000
     assert result.action == 3
@@ -195,24 +195,24 @@ def test_memory_is_bounded_and_the_search_goes_on():
 @pytest.mark.parametrize("amount", ["many", "-5MB", 0])
 def test_a_memory_bound_that_is_none_is_refused(game, amount):
     with pytest.raises(ValueError, match="max_memory"):
-        ramify.search(game, game.start(), num_simulations=1, max_memory=amount)
+        uctree.search(game, game.start(), num_simulations=1, max_memory=amount)
 
 
 def test_many_roots_are_searched_each_with_its_own_seed(game):
     states = [game.start(), game.play([0]), game.play([1, 1, 0])]
-    results = ramify.search_many(game, states, num_simulations=200, seed=3)
+    results = uctree.search_many(game, states, num_simulations=200, seed=3)
     assert [result.status for result in results] == ["simulations", "simulations", "terminal"]
-    alone = ramify.search(game, states[1], num_simulations=200, seed=4)
+    alone = uctree.search(game, states[1], num_simulations=200, seed=4)
     assert (results[1].edges == alone.edges).all()
 
 
 def test_another_rule_at_the_root_is_used_at_the_root_alone(game):
     options = {"num_simulations": 400, "seed": 1}
     greedy = selection.ucb1(0.0)
-    plain = ramify.search(game, game.start(), **options)
-    mixed = ramify.search(game, game.start(), **options, root_selection=greedy)
+    plain = uctree.search(game, game.start(), **options)
+    mixed = uctree.search(game, game.start(), **options, root_selection=greedy)
     assert mixed.edges["visits"].min() < plain.edges["visits"].min()
-    both = ramify.search(game, game.start(), **options, selection=greedy)
+    both = uctree.search(game, game.start(), **options, selection=greedy)
     assert mixed.tree.num_edges != both.tree.num_edges or (mixed.edges != both.edges).any()
 
 
@@ -225,7 +225,7 @@ def test_a_plain_function_can_value_leaves(game):
         values[state.to_play] = sign
         values[1 - state.to_play] = -sign
 
-    result = ramify.search(game, game.start(), num_simulations=200, evaluator=judge)
+    result = uctree.search(game, game.start(), num_simulations=200, evaluator=judge)
     assert result.action == 1
     assert result.value[0] > 0.7
 
@@ -234,7 +234,7 @@ def test_priors_steer_the_search_and_are_reported(game):
     def judge(state, values, priors):
         priors[0], priors[1] = 0.9, 0.1
 
-    result = ramify.search(game, game.start(), num_simulations=50, evaluator=judge)
+    result = uctree.search(game, game.start(), num_simulations=50, evaluator=judge)
     assert result.edges["prior"].tolist() == pytest.approx([0.9, 0.1], abs=1e-6)
     assert result.edges["visits"][0] > result.edges["visits"][1]
     assert result.edges["visits"].sum() == 50
@@ -245,12 +245,12 @@ def test_priors_without_mass_become_uniform(game):
     def judge(state, values, priors):
         values[0] = 0.0
 
-    result = ramify.search(game, game.start(), num_simulations=10, evaluator=judge)
+    result = uctree.search(game, game.start(), num_simulations=10, evaluator=judge)
     assert result.edges["prior"].tolist() == [0.5, 0.5]
 
 
 def test_several_playouts_are_averaged(game):
-    result = ramify.search(
+    result = uctree.search(
         game, game.start(), num_simulations=300, evaluator=evaluators.playout(num_playouts=4)
     )
     quarter = result.tree.edges["value_sum"][: result.tree.num_edges] * 4
@@ -263,13 +263,13 @@ def test_a_cut_playout_is_worth_the_heuristic():
         values[0], values[1] = 0.25, -0.25
 
     game = counting_game(heuristic=heuristic)
-    result = ramify.search(
+    result = uctree.search(
         game, game.start(), num_simulations=2, evaluator=evaluators.playout(max_plies=0)
     )
     assert result.value.tolist() == [0.25, -0.25]
     plain = counting_game()
     cut = evaluators.playout(max_plies=0)
-    result = ramify.search(plain, plain.start(), num_simulations=2, evaluator=cut)
+    result = uctree.search(plain, plain.start(), num_simulations=2, evaluator=cut)
     assert result.value.tolist() == [0.0, 0.0]
 
 
@@ -278,31 +278,31 @@ def test_a_value_that_is_no_number_is_an_error_that_names_the_state(game, bad):
     def judge(state, values):
         values[0] = bad if state.left == 2 else 0.0
 
-    with pytest.raises(ramify.BrokenGame, match=r"judge gave a value .*\n.*actions \[[01, ]+\]"):
-        ramify.search(game, game.start(), num_simulations=100, evaluator=judge)
+    with pytest.raises(uctree.BrokenGame, match=r"judge gave a value .*\n.*actions \[[01, ]+\]"):
+        uctree.search(game, game.start(), num_simulations=100, evaluator=judge)
 
 
 def test_a_prior_that_is_no_number_is_an_error(game):
     def judge(state, values, logits):
         logits[0] = math.nan
 
-    with pytest.raises(ramify.BrokenGame, match="judge gave a value or prior"):
-        ramify.search(game, game.start(), num_simulations=10, evaluator=judge)
+    with pytest.raises(uctree.BrokenGame, match="judge gave a value or prior"):
+        uctree.search(game, game.start(), num_simulations=10, evaluator=judge)
 
 
 def test_an_evaluator_with_other_arguments_is_refused(game):
     def judge(position, value):
         pass
 
-    with pytest.raises(ramify.BrokenGame, match="judge takes position, value"):
-        ramify.search(game, game.start(), num_simulations=10, evaluator=judge)
+    with pytest.raises(uctree.BrokenGame, match="judge takes position, value"):
+        uctree.search(game, game.start(), num_simulations=10, evaluator=judge)
 
 
 # --- games that are wrong ------------------------------------------------------------------------
 
 
 def search_broken(game, **options):
-    return ramify.search(game, game.start(), num_simulations=2000, **options)
+    return uctree.search(game, game.start(), num_simulations=2000, **options)
 
 
 def test_legal_that_counts_too_many_is_an_error_deep_in_the_tree():
@@ -310,7 +310,7 @@ def test_legal_that_counts_too_many_is_an_error_deep_in_the_tree():
         actions[0] = 0
         return 1 if state.left > 2 else 50
 
-    with pytest.raises(ramify.BrokenGame, match=r"legal .*outside"):
+    with pytest.raises(uctree.BrokenGame, match=r"legal .*outside"):
         search_broken(counting_game(legal=legal))
 
 
@@ -320,7 +320,7 @@ def test_legal_that_writes_past_the_end_is_an_error():
             actions[i] = i % 2
         return 2 if state.left > 1 else 1
 
-    with pytest.raises(ramify.BrokenGame, match="wrote more"):
+    with pytest.raises(uctree.BrokenGame, match="wrote more"):
         search_broken(counting_game(legal=legal))
 
 
@@ -329,7 +329,7 @@ def test_legal_out_of_range_is_an_error():
         actions[0] = 0 if state.left > 3 else 7
         return 1
 
-    with pytest.raises(ramify.BrokenGame, match=r"outside \[0, 2\)"):
+    with pytest.raises(uctree.BrokenGame, match=r"outside \[0, 2\)"):
         search_broken(counting_game(legal=legal))
 
 
@@ -338,7 +338,7 @@ def test_no_legal_action_in_a_state_that_is_not_over_is_an_error():
         actions[0] = 0
         return 1 if state.left > 2 else 0
 
-    with pytest.raises(ramify.BrokenGame, match=r"ramify.OVER|gave none"):
+    with pytest.raises(uctree.BrokenGame, match=r"uctree.OVER|gave none"):
         search_broken(counting_game(legal=legal))
 
 
@@ -346,10 +346,10 @@ def test_an_endless_game_is_an_error_not_a_hang():
     def step(state, action, reward):
         state.to_play = 1 - state.to_play
 
-    with pytest.raises(ramify.BrokenGame, match="still going after 100000 plies"):
+    with pytest.raises(uctree.BrokenGame, match="still going after 100000 plies"):
         search_broken(counting_game(step=step))
     game = counting_game(step=step, max_plies=20)
-    result = ramify.search(game, game.start(), num_simulations=50)
+    result = uctree.search(game, game.start(), num_simulations=50)
     assert result.simulations == 50
 
 
@@ -358,7 +358,7 @@ def test_a_player_who_does_not_exist_is_an_error():
         state.left -= 1
         state.to_play = 2 if state.left == 2 else 0
 
-    with pytest.raises(ramify.BrokenGame, match="to_play to 2"):
+    with pytest.raises(uctree.BrokenGame, match="to_play to 2"):
         search_broken(counting_game(step=step))
 
 
@@ -366,9 +366,9 @@ def test_a_reward_that_is_no_number_is_an_error():
     def step(state, action, reward):
         state.left -= 1
         reward[0] = math.inf
-        state.to_play = ramify.OVER if state.left == 0 else 0
+        state.to_play = uctree.OVER if state.left == 0 else 0
 
-    with pytest.raises(ramify.BrokenGame, match="finite"):
+    with pytest.raises(uctree.BrokenGame, match="finite"):
         search_broken(counting_game(step=step))
 
 
@@ -379,9 +379,9 @@ def test_a_game_declared_zero_sum_that_is_not_is_an_error():
         state.to_play = 1 - player
         if state.left == 0:
             reward[1] = 1.0
-            state.to_play = ramify.OVER
+            state.to_play = uctree.OVER
 
-    with pytest.raises(ramify.BrokenGame, match="zero_sum"):
+    with pytest.raises(uctree.BrokenGame, match="zero_sum"):
         search_broken(counting_game(step=step, zero_sum=True))
 
 
@@ -389,9 +389,9 @@ def test_what_a_compiled_rule_raises_is_told_with_the_way_there():
     def step(state, action, reward):
         state.left -= 1
         reward[0] = 10 // (state.left - 2)
-        state.to_play = ramify.OVER if state.left == 0 else 0
+        state.to_play = uctree.OVER if state.left == 0 else 0
 
-    with pytest.raises(ramify.BrokenGame, match=r"ZeroDivisionError(.|\n)*actions \[[01, ]*\]"):
+    with pytest.raises(uctree.BrokenGame, match=r"ZeroDivisionError(.|\n)*actions \[[01, ]*\]"):
         search_broken(counting_game(step=step))
 
 
@@ -405,10 +405,10 @@ def test_a_root_beyond_max_plies_is_an_error():
     def step(state, action, reward):
         state.ply += 1
 
-    game = ramify.Game(position, legal, step, num_players=1, num_actions=1, max_plies=3)
+    game = uctree.Game(position, legal, step, num_players=1, num_actions=1, max_plies=3)
     state = game.play([0, 0, 0])
-    with pytest.raises(ramify.BrokenGame, match="max_plies=3"):
-        ramify.search(game, state, num_simulations=1)
+    with pytest.raises(uctree.BrokenGame, match="max_plies=3"):
+        uctree.search(game, state, num_simulations=1)
 
 
 # --- chance --------------------------------------------------------------------------------------
@@ -430,23 +430,23 @@ def dice_game(probabilities=(0.5, 0.5)):
         return 2
 
     def step(state, action, reward):
-        if state.to_play == ramify.CHANCE:
+        if state.to_play == uctree.CHANCE:
             reward[0] = float(action)
-            state.to_play = ramify.OVER
+            state.to_play = uctree.OVER
         elif action == 1:
-            state.to_play = ramify.CHANCE
+            state.to_play = uctree.CHANCE
         else:
             reward[0] = 0.4
-            state.to_play = ramify.OVER
+            state.to_play = uctree.OVER
 
-    return ramify.Game(
+    return uctree.Game(
         DICE, legal, step, num_players=1, num_actions=2, chance=chance, max_outcomes=2, name="dice"
     )
 
 
 def test_an_edge_into_chance_has_the_expected_value():
     game = dice_game()
-    result = ramify.search(game, game.start(), num_simulations=500)
+    result = uctree.search(game, game.start(), num_simulations=500)
     assert result.edges["q"][1, 0] == pytest.approx(0.5, abs=1e-12)
     assert result.edges["q"][0, 0] == pytest.approx(0.4)
     assert result.action == 1
@@ -454,7 +454,7 @@ def test_an_edge_into_chance_has_the_expected_value():
 
 def test_a_chance_root_is_valued_and_has_nothing_to_decide():
     game = dice_game()
-    result = ramify.search(game, game.play([1]), num_simulations=500)
+    result = uctree.search(game, game.play([1]), num_simulations=500)
     assert result.action is None
     assert result.value[0] == pytest.approx(0.5, abs=1e-12)
     assert result.edges["prior"].tolist() == [0.5, 0.5]
@@ -474,35 +474,35 @@ def test_there_may_be_more_outcomes_than_actions():
         return 50
 
     def step(state, action, reward):
-        if state.to_play == ramify.CHANCE:
+        if state.to_play == uctree.CHANCE:
             reward[0] = float(action)
             state.rolled += 1
-            state.to_play = 0 if state.rolled < 3 else ramify.OVER
+            state.to_play = 0 if state.rolled < 3 else uctree.OVER
         else:
-            state.to_play = ramify.CHANCE
+            state.to_play = uctree.CHANCE
 
-    game = ramify.Game(
+    game = uctree.Game(
         DICE, legal, step, num_players=1, num_actions=1, chance=chance, max_outcomes=50
     )
-    result = ramify.search(game, game.start(), num_simulations=3000)
+    result = uctree.search(game, game.start(), num_simulations=3000)
     assert result.value[0] == pytest.approx(3 * 24.5, rel=0.05)
 
 
 def test_probabilities_that_do_not_add_up_are_an_error():
-    with pytest.raises(ramify.BrokenGame, match="add up to 1"):
+    with pytest.raises(uctree.BrokenGame, match="add up to 1"):
         search_broken(dice_game(probabilities=(0.5, 0.4)))
 
 
 def test_an_impossible_outcome_never_becomes_an_edge():
     game = dice_game(probabilities=(0.0, 1.0))
-    result = ramify.search(game, game.play([1]), num_simulations=20)
+    result = uctree.search(game, game.play([1]), num_simulations=20)
     assert result.edges["action"].tolist() == [1]
 
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_search_out_of_time_still_chooses(threads):
-    game = ramify.games.connect_four()
-    result = ramify.search(game, game.start(), seconds=1e-9, threads=threads, parallel="root")
+    game = uctree.games.connect_four()
+    result = uctree.search(game, game.start(), seconds=1e-9, threads=threads, parallel="root")
     assert result.status == "seconds"
     assert result.simulations >= 1
     assert result.action in game.legal(game.start())
@@ -514,11 +514,11 @@ def test_playouts_leave_the_actions_alone_that_priors_are_for():
             priors[action] = 1.0
 
     rules = connect_four(rows=3, cols=4)
-    game = ramify.Game(
+    game = uctree.Game(
         rules.dtype, rules.rules.legal, rules.rules.step, num_players=2, num_actions=4,
         priors=flat, zero_sum=True, max_plies=12,
     )  # fmt: skip
-    result = ramify.search(
+    result = uctree.search(
         game, game.start(), num_simulations=400, evaluator=evaluators.playout(priors=True)
     )
     nodes = [node for node in result.tree.root.walk() if node.edges]

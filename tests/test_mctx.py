@@ -49,7 +49,7 @@ class Case:
         return rng.permuted(np.tile(row, (NUM_ROOTS, 1)), axis=1)
 
 
-# mctx counts illegal actions of the root as never taken when it stretches values to [0, 1]; ramify
+# mctx counts illegal actions of the root as never taken when it stretches values to [0, 1]; uctree
 # leaves them out. That is the same where a legal action is never taken as well, so there are more
 # of those than are considered.
 GUMBEL = {
@@ -102,7 +102,7 @@ def run_mctx(policy: Any, case: Case, **options: Any) -> Any:
     return jax.jit(run)()
 
 
-def run_ramify(case: Case, root: int, rules: dict[str, Any]) -> Any:
+def run_uctree(case: Case, root: int, rules: dict[str, Any]) -> Any:
     return search_table(
         case.model(), root, case.num_simulations, invalid=case.invalid()[root],
         max_depth=case.max_depth, **rules,
@@ -127,7 +127,7 @@ def test_gumbel_search_is_that_of_mctx(name):
     summary = output.search_tree.summary()
     noise = np.asarray(output.search_tree.extra_data.root_gumbel)
     for root in range(NUM_ROOTS):
-        result = run_ramify(case, root, gumbel_rules(case.num_considered, noise[root]))
+        result = run_uctree(case, root, gumbel_rules(case.num_considered, noise[root]))
         assert_same_root(result, summary, root)
         assert result.action == int(output.action[root])
         policy = np.asarray(output.action_weights)[root]
@@ -140,7 +140,7 @@ def test_muzero_search_is_that_of_mctx(name):
     output = run_mctx(mctx.muzero_policy, case, dirichlet_fraction=0.0, temperature=0.0)
     summary = output.search_tree.summary()
     for root in range(NUM_ROOTS):
-        result = run_ramify(case, root, muzero_rules())
+        result = run_uctree(case, root, muzero_rules())
         assert_same_root(result, summary, root)
         visits = np.asarray(summary.visit_counts)[root]
         if np.sum(visits == visits.max()) == 1:  # mctx draws lots among equals

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-import ramify
-from ramify import CHANCE, OVER, Game, backup, evaluators, selection
+import uctree
 from tests import exact, reference
 from tests import random_games as rg
 from tests.reference import Backup, Node, Search, Widening
+from uctree import CHANCE, OVER, Game, backup, evaluators, selection
 
 # --- games ---------------------------------------------------------------------------------------
 
@@ -66,18 +66,18 @@ def roots(name: str) -> list[np.record]:
 
 @dataclass(frozen=True)
 class Case:
-    """What is searched, the options of `ramify.search`, and the same for the reference."""
+    """What is searched, the options of `uctree.search`, and the same for the reference."""
 
     game: str
     options: dict[str, Any] = field(default_factory=dict)
     mirrored: dict[str, Any] = field(default_factory=dict)
     evaluate: Callable[..., None] | None = None  # playouts without
 
-    def search(self, state: np.record, **more: Any) -> ramify.SearchResult:
+    def search(self, state: np.record, **more: Any) -> uctree.SearchResult:
         options = dict(self.options)
         if self.evaluate is not None:
             options["evaluator"] = evaluators.compiled(self.evaluate)
-        return ramify.search(game(self.game), state, **options, **more)
+        return uctree.search(game(self.game), state, **options, **more)
 
     def reference(self, state: np.record, **more: Any) -> Search:
         options = {"evaluate": self.evaluate} | self.mirrored | more
@@ -232,7 +232,7 @@ each_case = pytest.mark.parametrize("name", CASES)
 # --- the kernels against the reference -----------------------------------------------------------
 
 
-def assert_same_tree(result: ramify.SearchResult, search: Search) -> None:
+def assert_same_tree(result: uctree.SearchResult, search: Search) -> None:
     """Every edge taken has the same action and visits, and the same value up to rounding."""
     tree = result.tree
     is_shared = search.transpositions
@@ -264,7 +264,7 @@ def assert_same_tree(result: ramify.SearchResult, search: Search) -> None:
     walk(0, search.root, [])
 
 
-def noise_of(name: str, result: ramify.SearchResult) -> dict[str, Any]:
+def noise_of(name: str, result: uctree.SearchResult) -> dict[str, Any]:
     """What a search drew for its root, handed to the reference."""
     given = result.tree.root_noise
     if given is None:
@@ -286,7 +286,7 @@ def test_kernels_grow_the_tree_of_the_reference(name):
         assert result.value == pytest.approx(value, abs=1e-9)
 
 
-def tree_hash(result: ramify.SearchResult) -> str:
+def tree_hash(result: uctree.SearchResult) -> str:
     used = result.tree.edges[: 1 + result.tree.num_edges]
     names = ("visits", "action", "value_sum")
     return hashlib.sha256(b"".join(used[name].tobytes() for name in names)).hexdigest()
@@ -369,7 +369,7 @@ def test_what_a_search_proves_is_so(name):
     assert num_solved > len(states) / 10
 
 
-def check_proofs(result: ramify.SearchResult, memo: dict[bytes, np.ndarray]) -> None:
+def check_proofs(result: uctree.SearchResult, memo: dict[bytes, np.ndarray]) -> None:
     tree = result.tree
     for node in tree.root.walk():
         proof = tree.proof(node.edge)

@@ -8,8 +8,8 @@ from functools import cache
 import numpy as np
 import pytest
 
-import ramify
-from ramify import games, selection
+import uctree
+from uctree import games, selection
 
 bitbully = pytest.importorskip("bitbully", reason="bitbully, of the dev extra, is not installed")
 pytestmark = pytest.mark.peer
@@ -44,7 +44,7 @@ def positions() -> list[tuple[list[int], dict[int, int]]]:
 
 
 @cache
-def searched() -> list[tuple[ramify.SearchResult, dict[int, int]]]:
+def searched() -> list[tuple[uctree.SearchResult, dict[int, int]]]:
     """What 20,000 simulations find in each position, beside what is so.
 
     Of c in (0.3, 0.5, 0.7, 1, √2) with and without solver and shared nodes, 0.5 with the solver
@@ -54,7 +54,7 @@ def searched() -> list[tuple[ramify.SearchResult, dict[int, int]]]:
     game, rule = games.connect_four(), selection.ucb1(0.5)
     return [
         (
-            ramify.search(
+            uctree.search(
                 game, game.play(actions), num_simulations=20_000, selection=rule, solver=True
             ),
             results,

@@ -5,17 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import ramify
-from ramify import games
-from ramify.outline import outline
-from ramify.tree import NONE
-from ramify.variation import edge_table, merged
+import uctree
+from uctree import games
+from uctree.outline import outline
+from uctree.tree import NONE
+from uctree.variation import edge_table, merged
 
 
 def search(name="connect_four", **options):
     game = getattr(games, name)()
     given = {"num_simulations": 1_500, "seed": 1} | options
-    return ramify.search(game, game.start(), **given)
+    return uctree.search(game, game.start(), **given)
 
 
 def path(nodes, node):
@@ -123,7 +123,7 @@ def test_priors_are_those_of_chance_and_of_evaluators():
 
 def test_what_is_proven_is_there():
     game = games.tic_tac_toe()
-    result = ramify.search(
+    result = uctree.search(
         game, game.play([0, 3, 1, 4]), num_simulations=1_000, seed=1, solver=True
     )
     nodes = outline(result)

@@ -14,9 +14,9 @@ import sys
 import numpy as np
 import pytest
 
-import ramify
-from ramify import evaluators, games, page, selection
-from ramify.outline import outline
+import uctree
+from uctree import evaluators, games, page, selection
+from uctree.outline import outline
 
 SCRIPT = "</script><script>alert(1)</script>"
 
@@ -24,13 +24,13 @@ SCRIPT = "</script><script>alert(1)</script>"
 def search(name="connect_four", actions=(), **options):
     game = getattr(games, name)()
     given = {"num_simulations": 1_000, "seed": 1} | options
-    return ramify.search(game, game.play(actions), **given)
+    return uctree.search(game, game.play(actions), **given)
 
 
 def hostile_game():
     """Tic-tac-toe whose every text tries to break out of the page."""
     source = games.tic_tac_toe()
-    return ramify.Game(
+    return uctree.Game(
         source.dtype, source.rules.legal, source.rules.step, num_players=2, num_actions=9,
         name=f"{{{{script}}}}{SCRIPT}", payoff_range=(-1, 1), geometry=("grid", 3, 3),
         show=lambda state: "<b> & .\n. . .\n. . ." + SCRIPT,
@@ -52,12 +52,12 @@ def many_actions_game():
     def step(state, action, reward):
         state.picked[state.to_play] = action
         state.ply += 1
-        state.to_play = ramify.OVER if state.ply == 2 else 1
+        state.to_play = uctree.OVER if state.ply == 2 else 1
         if state.ply == 2 and state.picked[0] != state.picked[1]:
             best = 0 if state.picked[0] > state.picked[1] else 1
             reward[best], reward[1 - best] = 1, -1
 
-    return ramify.Game(
+    return uctree.Game(
         Choosing, legal, step, num_players=2, num_actions=10_000, payoff_range=(-1, 1)
     )
 
@@ -252,7 +252,7 @@ def test_with_the_visits_needed_another_action_is_chosen_and_with_less_it_is_not
         for more, is_other in ((needed[row], True), (needed[row] - 2, False)):
             visits = result.edges["visits"].copy()
             visits[row] += int(more)
-            best = ramify.choice.robust_choice(visits, result.edges["q"][:, 0])
+            best = uctree.choice.robust_choice(visits, result.edges["q"][:, 0])
             assert (best == row) == is_other
 
 
@@ -311,12 +311,12 @@ SEARCHES = {
 
 def three_players(**options):
     game = games.n_in_a_row(rows=4, cols=4, length=3, num_players=3)
-    return ramify.search(game, game.start(), num_simulations=2_000, seed=1, **options)
+    return uctree.search(game, game.start(), num_simulations=2_000, seed=1, **options)
 
 
 def ten_thousand(num_simulations=12_000):
     game = many_actions_game()
-    return ramify.search(game, game.start(), num_simulations=num_simulations, seed=1)
+    return uctree.search(game, game.start(), num_simulations=num_simulations, seed=1)
 
 
 @pytest.mark.parametrize("kind", SEARCHES)
@@ -359,7 +359,7 @@ def test_states_stop_where_the_page_has_text_enough(monkeypatch):
 
 def test_texts_of_a_game_are_never_markup():
     game = hostile_game()
-    result = ramify.search(game, game.start(), num_simulations=500, seed=1)
+    result = uctree.search(game, game.start(), num_simulations=500, seed=1)
     for text in (page.page(result), result._repr_html_()):
         assert SCRIPT not in text
         reader = Reader(text)
@@ -445,10 +445,10 @@ def test_a_page_that_cannot_be_made_leaves_the_old_one(tmp_path):
     assert os.listdir(tmp_path) == ["a.html"]
 
 
-def test_importing_ramify_does_not_load_the_page():
+def test_importing_uctree_does_not_load_the_page():
     import subprocess
 
-    code = "import sys, ramify; print('ramify.page' in sys.modules)"
+    code = "import sys, uctree; print('uctree.page' in sys.modules)"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert told.stdout == "False\n"
 
@@ -702,7 +702,7 @@ def test_a_repeated_node_leads_to_where_it_is_expanded(show):
 @pytest.mark.peer
 def test_texts_of_a_game_do_nothing_in_a_browser(show):
     game = hostile_game()
-    tab = show(ramify.search(game, game.start(), num_simulations=500, seed=1))
+    tab = show(uctree.search(game, game.start(), num_simulations=500, seed=1))
     tab.click("#open-all")
     tab.fill("#find", "<script>")
     tab.press("#find", "Enter")
@@ -753,7 +753,7 @@ def test_evaluators_complete_variations_too():
 
 def test_a_game_of_vectors_is_told_as_text():
     game = games.loss_game(1)
-    result = ramify.search(game, game.start(), num_simulations=100)
+    result = uctree.search(game, game.start(), num_simulations=100)
     assert result._repr_html_().startswith("<pre>")
     with pytest.raises(ValueError, match=r"are vectors.*ends in \.json"):
         result.save("search.html")

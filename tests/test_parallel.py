@@ -10,11 +10,11 @@ import time
 import numpy as np
 import pytest
 
-import ramify
-from ramify import backup, evaluators, games, selection
-from ramify.tree import NONE
+import uctree
 from tests.test_combinations import COMBINATIONS
 from tests.test_mcts import counting_game
+from uctree import backup, evaluators, games, selection
+from uctree.tree import NONE
 
 
 def favourites(state, values, logits):
@@ -35,7 +35,7 @@ def dear(state, values):
 
 def root_parallel(num_simulations, threads, seed=1, **options):
     game = games.connect_four()
-    return ramify.search(
+    return uctree.search(
         game, game.start(), num_simulations=num_simulations, threads=threads, parallel="root",
         seed=seed, **options,
     )  # fmt: skip
@@ -57,7 +57,7 @@ def test_trees_are_added_up_and_the_same_for_the_same_seed(threads):
 def test_trees_of_their_own_keep_time_limits_and_show_progress():
     game, seen = games.connect_four(), []
     began = time.perf_counter()
-    result = ramify.search(
+    result = uctree.search(
         game, game.start(), seconds=0.3, threads=2, parallel="root", progress=seen.append
     )
     assert time.perf_counter() - began < 5
@@ -70,10 +70,10 @@ def test_trees_of_their_own_keep_time_limits_and_show_progress():
 def test_ctrl_c_ends_all_threads_and_loses_nothing(parallel):
     game = games.connect_four()
     options = {"threads": 2, "parallel": parallel}
-    ramify.search(game, game.start(), num_simulations=10, **options)
+    uctree.search(game, game.start(), num_simulations=10, **options)
     timer = threading.Timer(0.3, _thread.interrupt_main)
     timer.start()
-    result = ramify.search(game, game.start(), seconds=60, **options)
+    result = uctree.search(game, game.start(), seconds=60, **options)
     assert result.status == "interrupted"
     assert result.simulations == result.edges["visits"].sum() > 0
     if parallel == "tree":
@@ -96,7 +96,7 @@ SHARED = {
 def test_no_visit_is_lost_in_a_shared_tree(kind):
     game = games.connect_four()
     for seed in range(5):
-        result = ramify.search(
+        result = uctree.search(
             game, game.start(), num_simulations=4_003, threads=2, parallel="tree", seed=seed,
             **SHARED[kind],
         )  # fmt: skip
@@ -115,7 +115,7 @@ def test_no_visit_is_lost_in_a_shared_tree(kind):
 def test_edges_stay_where_they_are_while_leaves_are_valued():
     game = games.hex(11)
     for seed in range(3):
-        result = ramify.search(
+        result = uctree.search(
             game, game.start(), num_simulations=400, threads=4, parallel="tree", seed=seed,
             evaluator=evaluators.playout(50), selection=selection.puct(0.3),
         )  # fmt: skip
@@ -128,7 +128,7 @@ def test_an_error_in_one_thread_ends_the_others():
         state.left -= 1
         if state.left < 3:
             reward[0] = 1 // (state.left - state.left)
-        state.to_play = ramify.OVER if state.left == 0 else 1 - state.to_play
+        state.to_play = uctree.OVER if state.left == 0 else 1 - state.to_play
 
     def legal(state, actions):
         actions[0], actions[1] = 0, 1
@@ -138,10 +138,10 @@ def test_an_error_in_one_thread_ends_the_others():
         state.left = 8
 
     fields = [("left", np.int16), ("to_play", np.int8)]
-    game = ramify.Game(fields, legal, step, start=start, num_players=2, num_actions=2)
+    game = uctree.Game(fields, legal, step, start=start, num_players=2, num_actions=2)
     for parallel in ("tree", "root"):
-        with pytest.raises(ramify.BrokenGame, match="ZeroDivisionError"):
-            ramify.search(
+        with pytest.raises(uctree.BrokenGame, match="ZeroDivisionError"):
+            uctree.search(
                 game, game.start(), seconds=30, threads=2, parallel=parallel,
                 evaluator=evaluators.playout(max_plies=1),
             )  # fmt: skip
@@ -150,20 +150,20 @@ def test_an_error_in_one_thread_ends_the_others():
 def test_a_chance_root_is_measured_without_harm():
     game = games.pig()
     rolling, _ = game.step(game.start(), 0)
-    result = ramify.search(game, rolling, num_simulations=600, threads=2, debug=True)
+    result = uctree.search(game, rolling, num_simulations=600, threads=2, debug=True)
     assert result.edges["visits"].sum() == 600
 
 
 def test_chance_is_searched_in_a_shared_tree():
     game = games.pig()
-    result = ramify.search(game, game.start(), num_simulations=3_000, threads=2, parallel="tree")
+    result = uctree.search(game, game.start(), num_simulations=3_000, threads=2, parallel="tree")
     assert result.edges["visits"].sum() == 3_000
     assert not result.tree.edges["pending"].any()
 
 
 def test_a_shared_tree_grows_while_it_is_searched():
     game = games.connect_four()
-    result = ramify.search(game, game.start(), seconds=0.5, threads=2, parallel="tree")
+    result = uctree.search(game, game.start(), seconds=0.5, threads=2, parallel="tree")
     assert result.tree.num_edges > 3 * 4096
     assert result.edges["visits"].sum() == result.simulations
 
@@ -188,20 +188,20 @@ def test_no_visit_is_lost_whatever_else_is_chosen(name, threads):
 
 def test_a_search_goes_on_in_the_tree_that_threads_shared():
     game, options = games.connect_four(), {"threads": 2, "parallel": "tree"}
-    first = ramify.search(game, game.start(), num_simulations=1_000, **options)
-    second = ramify.search(
+    first = uctree.search(game, game.start(), num_simulations=1_000, **options)
+    second = uctree.search(
         game, game.start(), num_simulations=501, threads=3, parallel="tree", tree=first.tree
     )
     assert second.simulations == 501
     assert second.edges["visits"].sum() == 1_501
-    third = ramify.search(game, game.start(), num_simulations=99, threads=2, tree=second.tree)
+    third = uctree.search(game, game.start(), num_simulations=99, threads=2, tree=second.tree)
     assert third.options["parallel"] == "tree"
     assert third.edges["visits"].sum() == 1_600
 
 
 def test_a_shared_tree_keeps_time_limits_and_shows_progress():
     game, seen = games.connect_four(), []
-    result = ramify.search(
+    result = uctree.search(
         game, game.start(), seconds=0.3, threads=2, parallel="tree", progress=seen.append
     )
     assert result.status == "seconds"
@@ -228,13 +228,13 @@ def nothing(state, values):
 def raising_step(state, action, reward):
     reward[0] = 10 // (state.left - 2)
     state.left -= action + 1
-    state.to_play = ramify.OVER if state.left == 0 else 1 - state.to_play
+    state.to_play = uctree.OVER if state.left == 0 else 1 - state.to_play
 
 
 def paying_step(state, action, reward):
     reward[0] = math.inf if state.left == 2 else 0.0
     state.left -= action + 1
-    state.to_play = ramify.OVER if state.left == 0 else 1 - state.to_play
+    state.to_play = uctree.OVER if state.left == 0 else 1 - state.to_play
 
 
 BROKEN = {
@@ -249,9 +249,9 @@ def test_nothing_stays_under_way_in_a_tree_where_something_went_wrong(what):
     rules, evaluator, message = BROKEN[what]
     game = counting_game(**rules)
     options = {"threads": 2, "parallel": "tree", "evaluator": evaluator}
-    tree = ramify.search(game, game.start(), num_simulations=2, **options).tree
-    with pytest.raises(ramify.BrokenGame, match=message):
-        ramify.search(game, game.start(), num_simulations=2_000, tree=tree, **options)
+    tree = uctree.search(game, game.start(), num_simulations=2, **options).tree
+    with pytest.raises(uctree.BrokenGame, match=message):
+        uctree.search(game, game.start(), num_simulations=2_000, tree=tree, **options)
     assert not tree.edges["pending"][: 1 + tree.num_edges].any()
     assert tree.edge_visits(tree.root.edges).sum() == tree.simulations == tree.root.visits
 
@@ -261,9 +261,9 @@ def test_nothing_stays_under_way_in_a_tree_where_something_went_wrong(what):
 
 def test_cheap_simulations_get_trees_of_their_own_and_dear_ones_share():
     game = games.tic_tac_toe()
-    cheap = ramify.search(game, game.start(), num_simulations=200, threads=2)
+    cheap = uctree.search(game, game.start(), num_simulations=200, threads=2)
     assert len(cheap.trees) == 2
-    shared = ramify.search(game, game.start(), num_simulations=50, threads=2, evaluator=dear)
+    shared = uctree.search(game, game.start(), num_simulations=50, threads=2, evaluator=dear)
     assert len(shared.trees) == 1
     assert shared.options["parallel"] == "tree"
 
@@ -281,4 +281,4 @@ def test_wrong_ways_to_be_parallel_are_told():
         ),
     ):  # fmt: skip
         with pytest.raises(ValueError, match=message):
-            ramify.search(game, game.start(), num_simulations=10, **options)
+            uctree.search(game, game.start(), num_simulations=10, **options)

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from ramify import games, principle, selection, studypage
-from ramify.cli import main
+from uctree import games, principle, selection, studypage
+from uctree.cli import main
 
 # --- proofs --------------------------------------------------------------------------------------
 

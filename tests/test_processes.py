@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from ramify import games
-from ramify.arena import match
-from ramify.errors import RamifyError
-from ramify.processes import BACKENDS, ONE_THREAD, make_host
 from tests.arena import failing
 from tests.services import Echo
+from uctree import games
+from uctree.arena import match
+from uctree.errors import UctreeError
+from uctree.processes import BACKENDS, ONE_THREAD, make_host
 
 FAILING = failing.__file__
 RAY = pytest.param("ray", marks=pytest.mark.peer)
@@ -127,7 +127,7 @@ def test_a_match_of_actors_is_the_match_that_is_played_here(monkeypatch, tmp_pat
     there = match(games.tic_tac_toe(), agents, num_games=6, processes=2, backend="ray")
     assert outcome(there) == outcome(here)
     monkeypatch.syspath_prepend(tmp_path)  # known to the actors too
-    (tmp_path / "own_game.py").write_text("import ramify\n\ngame = ramify.games.tic_tac_toe()\n")
+    (tmp_path / "own_game.py").write_text("import uctree\n\ngame = uctree.games.tic_tac_toe()\n")
     own = match(f"{tmp_path}/own_game.py:game", agents, num_games=6, backend="ray")
     assert outcome(own) == outcome(here)
 
@@ -145,7 +145,7 @@ def test_an_actor_that_dies_or_hangs_is_a_forfeit_of_who_acted():
 
 
 def test_a_backend_that_is_not_there_is_named():
-    with pytest.raises(RamifyError, match=r"backend is 'process' or 'ray'; got 'dask'"):
+    with pytest.raises(UctreeError, match=r"backend is 'process' or 'ray'; got 'dask'"):
         match("tic_tac_toe", ["random", "random"], num_games=2, backend="dask")
     assert BACKENDS == ("process", "ray")
 
@@ -194,5 +194,5 @@ def children(pid):
 @pytest.mark.peer
 def test_more_workers_than_processors_of_the_cluster_are_refused():
     host_of("ray")
-    with pytest.raises(RamifyError, match="1000 workers need a processor each, and the Ray clus"):
+    with pytest.raises(UctreeError, match="1000 workers need a processor each, and the Ray clus"):
         make_host("ray", 1000)

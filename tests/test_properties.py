@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import ramify
-from ramify import CHANCE, Game, evaluators, selection
-from ramify.tree import Tree
+import uctree
 from tests import random_games
 from tests.random_games import SHAPES, game_of, random_game, random_tables, renamed, roots
+from uctree import CHANCE, Game, evaluators, selection
+from uctree.tree import Tree
 
 tried = settings(max_examples=12, deadline=None, derandomize=True, database=None)
 root_indices = st.integers(0, 11)
@@ -30,14 +30,14 @@ KINDS: dict[str, dict[str, Any]] = {
 each_kind = pytest.mark.parametrize("kind", KINDS)
 
 
-def search(kind: str, index: int, num_simulations: int, seed: int) -> ramify.SearchResult:
+def search(kind: str, index: int, num_simulations: int, seed: int) -> uctree.SearchResult:
     game = random_game(DICE)
-    return ramify.search(
+    return uctree.search(
         game, roots(game)[index], num_simulations=num_simulations, seed=seed, **KINDS[kind]
     )
 
 
-def edge_visits(tree: Tree, node: ramify.Node) -> np.ndarray:
+def edge_visits(tree: Tree, node: uctree.Node) -> np.ndarray:
     return tree.edges["visits"][node.edges.start : node.edges.stop]
 
 
@@ -49,7 +49,7 @@ def assert_visits_add_up(tree: Tree, *, full: bool = False) -> None:
     """
     for node in tree.root.walk():
         evaluations = node.visits - edge_visits(tree, node).sum()
-        if node.to_play == ramify.OVER or (full and len(node.edges) == 0):
+        if node.to_play == uctree.OVER or (full and len(node.edges) == 0):
             assert evaluations == node.visits > 0
         elif node.to_play == CHANCE:
             assert evaluations == 0, f"the chance node {node.state} was valued itself"
@@ -124,7 +124,7 @@ def game_with_names(names: tuple[int, ...]) -> Game:
 def test_renaming_players_renames_values(kind, index, seed, num_simulations, names):
     result = search(kind, index, num_simulations, seed)
     game = game_with_names(names)
-    other = ramify.search(
+    other = uctree.search(
         game, roots(game)[index], num_simulations=num_simulations, seed=seed, **KINDS[kind]
     )
     assert other.value[list(names)].tolist() == result.value.tolist()
@@ -138,7 +138,7 @@ def test_renaming_players_renames_values(kind, index, seed, num_simulations, nam
 @given(index=root_indices, seed=seeds, num_simulations=budgets)
 def test_one_value_per_edge_of_a_zero_sum_game_tells_as_much_as_two(index, seed, num_simulations):
     one, two = (
-        ramify.search(game, roots(game)[index], num_simulations=num_simulations, seed=seed).tree
+        uctree.search(game, roots(game)[index], num_simulations=num_simulations, seed=seed).tree
         for game in map(random_game, ("two, zero-sum", "two, zero-sum but not declared"))
     )
     assert one.edges.dtype.itemsize < two.edges.dtype.itemsize
@@ -171,7 +171,7 @@ def test_policies_are_distributions_over_legal_actions(kind, index, seed, num_si
 def test_more_simulations_go_on_from_a_tree(kind, index, seed, first, second):
     result = search(kind, index, first, seed)
     before = result.edges["visits"].copy()
-    more = ramify.search(
+    more = uctree.search(
         result.game, result.state, tree=result.tree, num_simulations=second, seed=seed,
         **KINDS[kind],
     )  # fmt: skip
@@ -191,9 +191,9 @@ def test_two_short_searches_are_a_long_one_where_nothing_is_random(index, first,
         "selection": selection.puct(2.0, 50.0, fpu="parent", fpu_value=0.3, normalise="none"),
     }
     state = roots(game)[index]
-    tree = ramify.search(game, state, num_simulations=first, **options).tree
-    in_two = ramify.search(game, state, num_simulations=second, tree=tree, **options)
-    at_once = ramify.search(game, state, num_simulations=first + second, **options)
+    tree = uctree.search(game, state, num_simulations=first, **options).tree
+    in_two = uctree.search(game, state, num_simulations=second, tree=tree, **options)
+    at_once = uctree.search(game, state, num_simulations=first + second, **options)
     assert (in_two.edges == at_once.edges).all()
     for name in ("visits", "action", "value_sum"):
         assert (in_two.tree.edges[name] == at_once.tree.edges[name]).all()
@@ -205,7 +205,7 @@ def test_two_short_searches_are_a_long_one_where_nothing_is_random(index, first,
 def test_memory_is_kept_to_and_the_search_goes_on(kind, index, seed, memory):
     game = random_game(DICE)
     sizes = []
-    result = ramify.search(
+    result = uctree.search(
         game, roots(game)[index], num_simulations=600, seed=seed, max_memory=memory,
         progress=lambda progress: sizes.append(progress.tree.num_bytes), **KINDS[kind],
     )  # fmt: skip
@@ -221,5 +221,5 @@ def test_the_state_handed_in_stays_as_it_is(kind, index, seed):
     game = random_game(DICE)
     state = roots(game)[index]
     before = state.tobytes()
-    ramify.search(game, state, num_simulations=50, seed=seed, **KINDS[kind])
+    uctree.search(game, state, num_simulations=50, seed=seed, **KINDS[kind])
     assert state.tobytes() == before

@@ -8,7 +8,7 @@ import sys
 import venv
 from pathlib import Path
 
-import ramify
+import uctree
 
 ROOT = Path(__file__).parent.parent
 
@@ -24,19 +24,19 @@ def run(*command, **variables):
 
 def test_every_public_name_is_there_and_documented():
     reference = (ROOT / "docs/api.md").read_text()
-    for name in ramify.__all__:
-        assert getattr(ramify, name) is not None
+    for name in uctree.__all__:
+        assert getattr(uctree, name) is not None
         assert f"`{name}" in reference or f"{name}(" in reference, f"{name} is not in docs/api.md"
-    assert dir(ramify) == sorted(ramify.__all__)
+    assert dir(uctree) == sorted(uctree.__all__)
 
 
 def test_an_unknown_name_is_an_attribute_error():
-    assert not hasattr(ramify, "no_such_name")
+    assert not hasattr(uctree, "no_such_name")
 
 
-def test_importing_ramify_loads_numpy_alone_and_prints_nothing():
+def test_importing_uctree_loads_numpy_alone_and_prints_nothing():
     code = (
-        "import sys, ramify; heavy = {'numba', 'rich', 'cyclopts', 'msgspec', 'torch', 'scipy'}; "
+        "import sys, uctree; heavy = {'numba', 'rich', 'cyclopts', 'msgspec', 'torch', 'scipy'}; "
         "print(sorted(heavy & set(sys.modules)))"
     )
     assert run(sys.executable, "-c", code) == "[]\n"
@@ -49,18 +49,18 @@ def test_the_wheel_runs_without_the_source(tmp_path):
     python = tmp_path / "env" / "bin" / "python"
     site = run(python, "-c", "import site; print(site.getsitepackages()[0])").strip()
     run(sys.executable, "-m", "zipfile", "-e", wheel, site)
-    # Everything but ramify itself comes from the environment that runs the tests.
+    # Everything but uctree itself comes from the environment that runs the tests.
     outer = run(sys.executable, "-c", "import numpy, os; print(os.path.dirname(numpy.__path__[0]))")
     outer_paths = f"import sys; sys.path.append({outer.strip()!r}); sys.path.remove(''); "
     code = outer_paths + (
-        "import ramify; game = ramify.games.connect_four(); "
-        "result = ramify.search(game, game.play([3, 2, 3, 2, 3, 2]), num_simulations=500); "
-        "print(ramify.__file__); print(result.action)"
+        "import uctree; game = uctree.games.connect_four(); "
+        "result = uctree.search(game, game.play([3, 2, 3, 2, 3, 2]), num_simulations=500); "
+        "print(uctree.__file__); print(result.action)"
     )
     where, action = run(python, "-c", code, CWD=str(tmp_path)).split()
     assert where.startswith(site)
     assert action == "3"
-    assert (Path(site) / "ramify" / "py.typed").exists()
+    assert (Path(site) / "uctree" / "py.typed").exists()
 
 
 def test_the_demo_finds_the_winning_action():

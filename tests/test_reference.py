@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-import ramify
-from ramify import evaluators, games, selection
-from ramify.tree import LAZY_ABOVE, Tree
+import uctree
 from tests import exact, random_games, reference
 from tests.random_games import random_game, roots
 from tests.reference import Node, Puct, Search, Ucb1
+from uctree import evaluators, games, selection
+from uctree.tree import LAZY_ABOVE, Tree
 
-# What a case searches, the options of ramify.search, and the same for the reference.
+# What a case searches, the options of uctree.search, and the same for the reference.
 CASES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "cut playouts": (
         "alone, with dice",
@@ -105,9 +105,9 @@ def assert_same_tree(tree: Tree, root: Node) -> None:
     walk(0, root, [])
 
 
-def search(case: str, state: np.record, **options: Any) -> ramify.SearchResult:
+def search(case: str, state: np.record, **options: Any) -> uctree.SearchResult:
     shape, search_options, _ = CASES[case]
-    return ramify.search(random_game(shape), state, **search_options, **options)
+    return uctree.search(random_game(shape), state, **search_options, **options)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -126,7 +126,7 @@ def test_kernels_grow_the_tree_of_the_reference(case):
 def test_kernels_grow_the_tree_of_the_reference_in_connect_four(moves):
     game = games.connect_four(rows=4, cols=4)
     state = game.play(moves)
-    result = ramify.search(game, state, num_simulations=200, seed=7)
+    result = uctree.search(game, state, num_simulations=200, seed=7)
     assert_same_tree(result.tree, Search(game, state, seed=7).run(200))
 
 
@@ -338,7 +338,7 @@ def test_searches_of_the_reference(vector):
         (discounts == 0).astype(np.int8),
     )  # fmt: skip
     # One number that is turned at every step by a discount of -1 is what two players have.
-    game = ramify.Game(
+    game = uctree.Game(
         [("place", np.int32), ("ply", np.int32), ("is_dead", np.int8), ("to_play", np.int8)],
         model_legal, model_step,
         data=data, num_players=2 if discount < 0 else 1, num_actions=len(legal),
@@ -368,7 +368,7 @@ def test_searches_of_the_reference(vector):
 def proven(search: Search, tree: dict[str, Any]) -> Node:
     """A node of the reference with the tree below it, after all proofs that follow."""
     node = Node(search.game, search.state)
-    node.player = tree.get("player", ramify.OVER)
+    node.player = tree.get("player", uctree.OVER)
     node.bounds = tuple(search.known[0])
     if "leaf" in tree:
         node.exact = np.array(tree["leaf"], float)

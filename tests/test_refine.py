@@ -7,8 +7,8 @@ import json
 import numpy as np
 import pytest
 
-import ramify
-from ramify import RamifyError, backup, budgets, cli, continuous, games, refine, regret, selection
+import uctree
+from uctree import UctreeError, backup, budgets, cli, continuous, games, refine, regret, selection
 
 LOSS = games.loss_game()
 KINDS = [
@@ -24,7 +24,7 @@ LOSS_3D = games.loss_game(3)
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: f"{kind.name} {kind.frequency}")
 def test_refined_edges_have_the_returns_of_their_own_vectors_alone(kind):
     """At the last stage every visit of an edge pays what its path pays, and nothing else."""
-    result = ramify.search(LOSS, LOSS.start(), num_simulations=400, refine=kind, seed=0)
+    result = uctree.search(LOSS, LOSS.start(), num_simulations=400, refine=kind, seed=0)
     assert result.evaluations > result.simulations
     tree, checked = result.tree, 0
     for first in tree.root.edges:
@@ -43,7 +43,7 @@ def test_refined_edges_have_the_returns_of_their_own_vectors_alone(kind):
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: f"{kind.name} {kind.frequency}")
 def test_visits_add_up_where_edges_are_refined(kind):
-    result = ramify.search(LOSS, LOSS.start(), num_simulations=300, refine=kind, seed=1)
+    result = uctree.search(LOSS, LOSS.start(), num_simulations=300, refine=kind, seed=1)
     tree = result.tree
     assert tree.edge_visits(tree.root.edges).sum() == 300
     for node in tree.root.walk():
@@ -54,7 +54,7 @@ def test_visits_add_up_where_edges_are_refined(kind):
 
 def test_the_same_seed_refines_alike_compiled_or_not(monkeypatch):
     def searched():
-        return ramify.search(
+        return uctree.search(
             LOSS, LOSS.start(), num_simulations=40, refine=refine.best_replies(frequency=0.2),
             backup=backup.maximum(), seed=2,
         )  # fmt: skip
@@ -70,7 +70,7 @@ def test_the_same_seed_refines_alike_compiled_or_not(monkeypatch):
 def test_the_frequency_says_how_often_lines_are_improved():
     def evaluations(frequency):
         kind = refine.local_minimax(frequency=frequency)
-        return ramify.search(
+        return uctree.search(
             LOSS, LOSS.start(), num_simulations=200, refine=kind, seed=0
         ).evaluations
 
@@ -89,7 +89,7 @@ def test_the_frequency_says_how_often_lines_are_improved():
     ids=["gradient", "axes", "uphill"],
 )
 def test_an_improvement_takes_as_many_payoffs_as_it_says(game, kind):
-    result = ramify.search(game, game.start(), num_simulations=50, refine=kind, seed=0)
+    result = uctree.search(game, game.start(), num_simulations=50, refine=kind, seed=0)
     assert result.evaluations == 50 * (1 + kind.cost(game))
 
 
@@ -99,14 +99,14 @@ def test_a_gradient_that_is_given_counts_once():
 
 
 def test_refined_trees_are_kept_saved_and_pruned(tmp_path):
-    searcher = ramify.Searcher(LOSS, refine=refine.best_replies(frequency=0.05))
+    searcher = uctree.Searcher(LOSS, refine=refine.best_replies(frequency=0.05))
     result = searcher.search(num_simulations=500)
     searcher.advance(result.action)
     assert searcher.search(num_simulations=200).simulations == 200
     result.tree.save(tmp_path / "tree")
-    loaded = ramify.Tree.load(tmp_path / "tree")
+    loaded = uctree.Tree.load(tmp_path / "tree")
     assert loaded.evaluations == result.evaluations
-    small = ramify.search(
+    small = uctree.search(
         LOSS, LOSS.start(), num_simulations=20_000, refine=refine.local_minimax(),
         max_memory="1MB", seed=0,
     )  # fmt: skip
@@ -133,13 +133,13 @@ def test_a_refinement_that_makes_no_sense_is_refused(make, message):
 def test_a_refinement_needs_vectors_and_few_candidates():
     nim = games.nim()
     with pytest.raises(ValueError, match="numbers"):
-        ramify.search(nim, nim.start(), num_simulations=5, refine=refine.gradient())
+        uctree.search(nim, nim.start(), num_simulations=5, refine=refine.gradient())
     wide = refine.local_minimax(axes=True, levels=8)
     mass = games.point_mass(stages=12)
-    assert ramify.search(mass, mass.start(), num_simulations=5, refine=wide).simulations == 5
+    assert uctree.search(mass, mass.start(), num_simulations=5, refine=wide).simulations == 5
     too_wide = refine.local_minimax(axes=True, levels=12)
     with pytest.raises(ValueError, match="fewer levels"):
-        ramify.search(mass, mass.start(), num_simulations=5, refine=too_wide)
+        uctree.search(mass, mass.start(), num_simulations=5, refine=too_wide)
 
 
 @pytest.mark.slow
@@ -151,7 +151,7 @@ def test_a_search_with_best_replies_finds_the_equilibrium_of_foresight():
 
 
 def test_a_short_search_with_best_replies_beats_what_ends_elsewhere():
-    found = ramify.search(
+    found = uctree.search(
         LOSS, LOSS.start(), num_simulations=90_000, refine=refine.best_replies(),
         proposal=continuous.quadratic(), selection=selection.ucb1(0.005),
         widening=selection.widening(4, 0.3), backup=backup.maximum(), seed=0,
@@ -196,10 +196,10 @@ def test_a_study_goes_on_after_a_torn_line_and_refuses_another_game(tmp_path):
     file.write_text(complete[:-20])
     assert budgets.study(LOSS, ["ascent"], [50, 100], range(2), file=file) == whole
     assert file.read_text() == complete
-    with pytest.raises(RamifyError, match="holds runs of another game"):
+    with pytest.raises(UctreeError, match="holds runs of another game"):
         budgets.study(games.loss_game(3), ["ascent"], [50], range(1), file=file)
     file.write_text("something else\n")
-    with pytest.raises(RamifyError, match="was not written by a study"):
+    with pytest.raises(UctreeError, match="was not written by a study"):
         budgets.study(LOSS, ["ascent"], [50], range(1), file=file)
     assert file.read_text() == "something else\n"
 

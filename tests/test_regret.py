@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import ramify
-from ramify import RamifyError, games, regret
-from ramify.games.loss_game import equilibrium, reply_2, reply_3
+import uctree
+from uctree import UctreeError, games, regret
+from uctree.games.loss_game import equilibrium, reply_2, reply_3
 
 LOSS, LOSS_3D = games.loss_game(), games.loss_game(3)
 NASH = (19 / 14, -5.0, 2.0)  # nobody gains while the others do not react
@@ -46,16 +46,16 @@ def test_three_coordinates_are_judged_by_their_sums():
 
 
 def test_an_incomplete_path_is_refused_and_told_what_to_do():
-    with pytest.raises(ramify.IncompletePath, match=r'complete="best_reply"') as caught:
+    with pytest.raises(uctree.IncompletePath, match=r'complete="best_reply"') as caught:
         regret.measure(LOSS, [[0.0], [1.0]])
     assert caught.value.depth == 2
-    line = ramify.search(LOSS, LOSS.start(), num_simulations=5).principal_variation()
-    with pytest.raises(ramify.IncompletePath):
+    line = uctree.search(LOSS, LOSS.start(), num_simulations=5).principal_variation()
+    with pytest.raises(uctree.IncompletePath):
         regret.sampled_gap(LOSS, line)
 
 
 def test_a_line_of_a_search_can_be_judged():
-    result = ramify.search(LOSS, LOSS.start(), num_simulations=200)
+    result = uctree.search(LOSS, LOSS.start(), num_simulations=200)
     found = regret.measure(LOSS, result.principal_variation("best_reply"))
     assert found.stage[-1] >= 0
     assert "tolerance" in str(found)
@@ -74,7 +74,7 @@ def test_the_regret_of_a_discrete_game_is_told_by_its_exact_values():
 
 def test_one_player_regrets_every_push_that_could_be_better():
     game = games.point_mass(stages=3)
-    best = ramify.continuous.solve_backward(game)
+    best = uctree.continuous.solve_backward(game)
     np.testing.assert_allclose(regret.stage_regret(game, best.actions), 0.0, atol=1e-8)
     found = regret.measure(game, [[0.0]] * 3)
     assert found.stage[0] > 0
@@ -114,11 +114,11 @@ def test_sampled_gaps_average_over_chance():
         return 1
 
     def step(state, action, reward):
-        if state.to_play == ramify.CHANCE:
+        if state.to_play == uctree.CHANCE:
             reward[0] += 4.0 * action
-            state.to_play = ramify.OVER
+            state.to_play = uctree.OVER
         else:
-            state.to_play = ramify.CHANCE
+            state.to_play = uctree.CHANCE
         state.ply += 1
 
     def chance(state, outcomes, probabilities):
@@ -126,7 +126,7 @@ def test_sampled_gaps_average_over_chance():
         probabilities[0], probabilities[1] = 0.75, 0.25
         return 2
 
-    game = ramify.Game(
+    game = uctree.Game(
         stake, legal, step, num_players=1, num_actions=1, chance=chance, max_outcomes=2, max_plies=2
     )
     assert regret.sampled_gap(game, [0, 1]).tolist() == [1.0 - 4.0]
@@ -135,8 +135,8 @@ def test_sampled_gaps_average_over_chance():
 
 def test_sampled_gaps_that_cannot_be_had_are_refused(monkeypatch):
     monkeypatch.setattr(regret, "MOST_LINES", 1000)
-    with pytest.raises(RamifyError, match=r"more than 1,000 states of loss_game; use fewer cand"):
+    with pytest.raises(UctreeError, match=r"more than 1,000 states of loss_game; use fewer cand"):
         regret.sampled_gap(LOSS, equilibrium(), num_candidates=10)
     path = games.pig(10).random_episode(3).actions  # a game without a horizon
-    with pytest.raises(RamifyError, match=r"6 stages, and pig.* goes on .*; give more of them"):
+    with pytest.raises(UctreeError, match=r"6 stages, and pig.* goes on .*; give more of them"):
         regret.sampled_gap(games.pig(10), path, num_candidates=2)

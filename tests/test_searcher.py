@@ -7,12 +7,12 @@ import tracemalloc
 import numpy as np
 import pytest
 
-import ramify
-from ramify import Searcher, games, selection
-from ramify.tree import NONE
+import uctree
 from tests.random_games import random_game, roots
 from tests.test_combinations import COMBINATIONS, leaning
 from tests.test_combinations import game as game_called
+from uctree import Searcher, games, selection
+from uctree.tree import NONE
 
 
 def favourites(state, values, logits):
@@ -85,7 +85,7 @@ def test_outcomes_of_chance_are_advanced_over():
     searcher = Searcher(games.pig())
     searcher.search(num_simulations=3_000)
     searcher.advance(0)
-    assert searcher.game.to_play(searcher.state) == ramify.CHANCE
+    assert searcher.game.to_play(searcher.state) == uctree.CHANCE
     visits = searcher.tree.root.visits
     searcher.advance(searcher.game.outcomes(searcher.state)[2][0])
     assert 0 < searcher.tree.root.visits < visits
@@ -146,7 +146,7 @@ def test_shared_nodes_survive_a_file_after_advancing(tmp_path):
     searcher.search(num_simulations=2_000)
     searcher.advance(4)
     searcher.tree.save(tmp_path / "later.tree")
-    loaded = ramify.Tree.load(tmp_path / "later.tree")
+    loaded = uctree.Tree.load(tmp_path / "later.tree")
     assert statistics(loaded.root) == statistics(searcher.tree.root)
 
 
@@ -209,7 +209,7 @@ def test_an_action_never_searched_starts_afresh():
     assert searcher.tree is None
     result = searcher.search(num_simulations=300, seed=4)
     state = searcher.game.play([6])
-    fresh = ramify.search(searcher.game, state, num_simulations=300, seed=4)
+    fresh = uctree.search(searcher.game, state, num_simulations=300, seed=4)
     assert result.edges["visits"].tolist() == fresh.edges["visits"].tolist()
 
 
@@ -240,17 +240,17 @@ def coin_game():
         return 2
 
     def step(state, action, reward):
-        if state.to_play == ramify.CHANCE:
+        if state.to_play == uctree.CHANCE:
             state.face, state.to_play = action, state.turn % 2
             return
         state.turn += 1
-        state.to_play = ramify.CHANCE
+        state.to_play = uctree.CHANCE
         if state.turn == 4:
             reward[0], reward[1] = action / 8, -action / 8
-            state.to_play = ramify.OVER
+            state.to_play = uctree.OVER
 
     fields = [("turn", np.int8), ("face", np.int8), ("to_play", np.int8)]
-    return ramify.Game(
+    return uctree.Game(
         fields, legal, step, num_players=2, num_actions=8, chance=chance, max_outcomes=2,
         zero_sum=True, payoff_range=(-1, 1), name="coins",
     )  # fmt: skip
@@ -279,7 +279,7 @@ def test_a_searcher_says_what_does_not_fit():
         Searcher(game, root_selection=selection.gumbel(), evaluator=favourites)
     with pytest.raises(TypeError, match="solvr"):
         Searcher(game, solvr=True)
-    with pytest.raises(ramify.IllegalAction):
+    with pytest.raises(uctree.IllegalAction):
         Searcher(game).advance(11)
 
 
@@ -289,11 +289,11 @@ def test_a_searcher_says_what_does_not_fit():
 @pytest.mark.parametrize("options", [{}, {"transpositions": True}, {"evaluator": favourites}])
 def test_a_search_ten_times_past_its_memory_goes_on(options):
     game, cap = games.connect_four(), 1_000_000
-    ramify.search(game, game.start(), num_simulations=50_000, max_memory=cap, **options)  # compile
-    free = ramify.search(game, game.start(), num_simulations=100_000, **options).tree.num_bytes
+    uctree.search(game, game.start(), num_simulations=50_000, max_memory=cap, **options)  # compile
+    free = uctree.search(game, game.start(), num_simulations=100_000, **options).tree.num_bytes
     num_simulations = max(100_000, 10 * cap * 100_000 // free)
     tracemalloc.start()
-    result = ramify.search(
+    result = uctree.search(
         game, game.start(), num_simulations=num_simulations, max_memory=cap, **options
     )
     peak = tracemalloc.get_traced_memory()[1]
@@ -311,20 +311,20 @@ def test_a_search_ten_times_past_its_memory_goes_on(options):
 def test_a_pruned_search_still_finds_the_win():
     game = games.connect_four()
     state = game.play([3, 0, 3, 0, 3, 1])
-    result = ramify.search(game, state, num_simulations=200_000, max_memory="200kB")
+    result = uctree.search(game, state, num_simulations=200_000, max_memory="200kB")
     assert result.action == 3
 
 
 def test_what_is_left_of_a_pruned_tree_with_shared_nodes_fits_together(tmp_path):
     game = game_called("many actions")
     options = {"transpositions": True, "evaluator": leaning, "max_memory": "500kB"}
-    result = ramify.search(game, game.start(), num_simulations=40_000, **options)
+    result = uctree.search(game, game.start(), num_simulations=40_000, **options)
     tree = result.tree
     assert result.edges["visits"].sum() == 40_000
     for node in tree.root.walk():
         assert tree.edge_visits(node.edges).sum() <= node.visits
     tree.save(tmp_path / "pruned.tree")
-    assert ramify.Tree.load(tmp_path / "pruned.tree").edges.tobytes() == tree.edges.tobytes()
+    assert uctree.Tree.load(tmp_path / "pruned.tree").edges.tobytes() == tree.edges.tobytes()
 
 
 def test_the_table_of_shared_nodes_grows_within_the_memory():
@@ -341,15 +341,15 @@ def test_the_table_of_shared_nodes_grows_within_the_memory():
         if state.turn == 40:
             reward[0] = 1.0 if (state.way * 2654435761) & 64 else -1.0
             reward[1] = -reward[0]
-            state.to_play = ramify.OVER
+            state.to_play = uctree.OVER
 
     fields = [("way", np.int64), ("turn", np.int8), ("to_play", np.int8)]
-    game = ramify.Game(
+    game = uctree.Game(
         fields, legal, step, num_players=2, num_actions=2, zero_sum=True, payoff_range=(-1, 1),
         name="ways",
     )  # fmt: skip
     for max_memory in (500_000, 530_000, 600_000):  # tables are full at some of them
-        result = ramify.search(
+        result = uctree.search(
             game, game.start(), num_simulations=20_000, transpositions=True, max_memory=max_memory
         )
         assert result.edges["visits"].sum() == 20_000
@@ -361,7 +361,7 @@ def test_pruning_does_not_change_what_is_clear(options):
     game = games.connect_four()
     state = game.play([0, 3, 0, 3, 1, 3])  # whoever does not play 3 has lost
     free, pruned = (
-        ramify.search(game, state, num_simulations=60_000, max_memory=cap, **options)
+        uctree.search(game, state, num_simulations=60_000, max_memory=cap, **options)
         for cap in (None, "200kB")
     )
     assert 10 * pruned.tree.num_bytes <= 10 * 200_000 < free.tree.num_bytes
@@ -372,7 +372,7 @@ def test_pruning_does_not_change_what_is_clear(options):
 def test_a_memory_too_small_for_the_root_is_an_error():
     game = games.connect_four()
     with pytest.raises(ValueError, match="the root alone needs"):
-        ramify.search(game, game.start(), num_simulations=10, max_memory=100)
+        uctree.search(game, game.start(), num_simulations=10, max_memory=100)
 
 
 # --- files ---------------------------------------------------------------------------------------
@@ -382,12 +382,12 @@ def test_a_memory_too_small_for_the_root_is_an_error():
 def test_a_search_goes_on_from_a_file_as_from_memory(kind, tmp_path):
     make, options = KINDS[kind]
     game = make()
-    tree = ramify.search(game, game.start(), num_simulations=700, seed=1, **options).tree
+    tree = uctree.search(game, game.start(), num_simulations=700, seed=1, **options).tree
     tree.save(tmp_path / "a.tree")
-    loaded = ramify.Tree.load(tmp_path / "a.tree")
+    loaded = uctree.Tree.load(tmp_path / "a.tree")
     assert loaded.edges.tobytes() == tree.edges.tobytes()
     results = [
-        ramify.search(game, game.start(), num_simulations=300, seed=2, tree=t, **options)
+        uctree.search(game, game.start(), num_simulations=300, seed=2, tree=t, **options)
         for t in (tree, loaded)
     ]
     assert results[0].edges["visits"].tolist() == results[1].edges["visits"].tolist()
@@ -396,31 +396,31 @@ def test_a_search_goes_on_from_a_file_as_from_memory(kind, tmp_path):
 
 def test_a_tree_of_a_game_of_ones_own_needs_the_game(tmp_path):
     game = random_game("two, zero-sum")
-    ramify.search(game, roots(game)[0], num_simulations=50).tree.save(tmp_path / "own.tree")
+    uctree.search(game, roots(game)[0], num_simulations=50).tree.save(tmp_path / "own.tree")
     with pytest.raises(ValueError, match="game="):
-        ramify.Tree.load(tmp_path / "own.tree")
-    assert ramify.Tree.load(tmp_path / "own.tree", game).simulations == 50
+        uctree.Tree.load(tmp_path / "own.tree")
+    assert uctree.Tree.load(tmp_path / "own.tree", game).simulations == 50
     with pytest.raises(ValueError, match="differs"):
-        ramify.Tree.load(tmp_path / "own.tree", games.connect_four())
+        uctree.Tree.load(tmp_path / "own.tree", games.connect_four())
 
 
 def test_a_damaged_file_and_a_foreign_one_are_refused(tmp_path):
     game, path = games.tic_tac_toe(), tmp_path / "a.tree"
-    ramify.search(game, game.start(), num_simulations=50).tree.save(path)
+    uctree.search(game, game.start(), num_simulations=50).tree.save(path)
     content = path.read_bytes()
     path.write_bytes(content[:-100] + b"?" + content[-99:])
     with pytest.raises(ValueError, match=r"a\.tree was changed or damaged .* save the tree again"):
-        ramify.Tree.load(path)
+        uctree.Tree.load(path)
     path.write_bytes(content[: len(content) // 2])
     with pytest.raises(ValueError, match=r"a\.tree is cut off or damaged"):
-        ramify.Tree.load(path)
+        uctree.Tree.load(path)
     path.write_text("visits: 50")
-    with pytest.raises(ValueError, match="is not a tree of ramify"):
-        ramify.Tree.load(path)
+    with pytest.raises(ValueError, match="is not a tree of uctree"):
+        uctree.Tree.load(path)
 
 
 def test_a_tree_of_another_size_of_the_game_is_refused(tmp_path):
     game, path = games.connect_four(), tmp_path / "a.tree"
-    ramify.search(game, game.start(), num_simulations=50).tree.save(path)
+    uctree.search(game, game.start(), num_simulations=50).tree.save(path)
     with pytest.raises(ValueError, match="differs: name is"):
-        ramify.Tree.load(path, games.connect_four(5, 7))
+        uctree.Tree.load(path, games.connect_four(5, 7))

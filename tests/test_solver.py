@@ -9,10 +9,10 @@ import operator
 import numpy as np
 import pytest
 
-from ramify import CHANCE, OVER, Game, RamifyError
-from ramify.games import connect_four, nim, pig, tic_tac_toe
-from ramify.solver import solve
 from tests.random_games import random_game, roots
+from uctree import CHANCE, OVER, Game, UctreeError
+from uctree.games import connect_four, nim, pig, tic_tac_toe
+from uctree.solver import solve
 
 # --- games whose values are known ----------------------------------------------------------------
 
@@ -157,7 +157,7 @@ def test_a_win_is_found_where_play_can_go_in_circles():
 
 
 def test_values_that_grow_without_end_are_refused():
-    with pytest.raises(RamifyError, match=r"did not settle.*discount below 1"):
+    with pytest.raises(UctreeError, match=r"did not settle.*discount below 1"):
         solve(ring_game(pays_each_step=1.0))
 
 
@@ -165,7 +165,7 @@ def test_values_that_grow_without_end_are_refused():
 
 
 def test_a_game_that_is_too_large_says_what_to_do():
-    with pytest.raises(RamifyError, match=r"more than 1,000 states.*raise max_states="):
+    with pytest.raises(UctreeError, match=r"more than 1,000 states.*raise max_states="):
         solve(connect_four(rows=4, cols=5), max_states=1000)
 
 

@@ -11,17 +11,17 @@ from pathlib import Path
 
 import pytest
 
-import ramify
-from ramify import RamifyError, specs
+import uctree
+from uctree import UctreeError, specs
 
 RACE = '''
 import numpy as np
-import ramify
+import uctree
 
 Position = np.dtype([("total", np.int16), ("to_play", np.int8)])
 
 
-def race(goal=4, steps=(1, 2)) -> ramify.Game:
+def race(goal=4, steps=(1, 2)) -> uctree.Game:
     """Add 1 or 2 in turn; who reaches the goal wins."""
 
     def legal(state, actions):
@@ -34,12 +34,12 @@ def race(goal=4, steps=(1, 2)) -> ramify.Game:
         state.to_play = 1 - player
         if state.total >= goal:
             reward[player], reward[1 - player] = 1, -1
-            state.to_play = ramify.OVER
+            state.to_play = uctree.OVER
 
     def show(state):
         return f"total {state.total} of {goal}"
 
-    return ramify.Game(Position, legal, step, num_players=2, num_actions=2, name="race", show=show)
+    return uctree.Game(Position, legal, step, num_players=2, num_actions=2, name="race", show=show)
 
 
 short = race(2)
@@ -64,7 +64,7 @@ def imports_are_undone():
             del sys.modules[name]
 
 
-def goal(game: ramify.Game) -> str:
+def goal(game: uctree.Game) -> str:
     return game.show(game.start()).split()[-1]
 
 
@@ -114,7 +114,7 @@ def test_arguments_are_literals(text, expected):
     ids=range(20),
 )
 def test_what_is_not_a_literal_is_refused(text):
-    with pytest.raises(RamifyError, match=r"cannot read the arguments .*rows=3,cols=4"):
+    with pytest.raises(UctreeError, match=r"cannot read the arguments .*rows=3,cols=4"):
         specs.read_arguments(text)
 
 
@@ -136,7 +136,7 @@ def test_a_call_is_written_with_brackets_or_a_colon(text, expected):
 
 @pytest.mark.parametrize("text", ["hex(size=7", "hex(7) + 1", "f(1)(2", "(7"])
 def test_a_call_that_is_not_one_is_refused(text):
-    with pytest.raises(RamifyError, match="cannot read"):
+    with pytest.raises(UctreeError, match="cannot read"):
         specs.read_rule(text, "--x", {"hex": specs.read_built_in, "f": len})
 
 
@@ -205,7 +205,7 @@ def test_a_rule_is_a_call_or_a_word(text, expected):
     ],
 )
 def test_a_mistaken_rule_is_explained_with_what_is_possible(text, message):
-    with pytest.raises(RamifyError, match=message) as caught:
+    with pytest.raises(UctreeError, match=message) as caught:
         specs.read_rule(text, "--colour", COLOURS, words=("grey", "green"))
     assert str(caught.value).startswith(f"--colour {text}: ")
     assert "\n" not in str(caught.value)
@@ -218,8 +218,8 @@ def test_a_mistaken_rule_is_explained_with_what_is_possible(text, message):
         ("backup", "Backup", {"mean"}),
     ],
 )
-def test_the_rules_of_ramify_are_found(module, kind, some):
-    module = importlib.import_module(f"ramify.{module}")
+def test_the_rules_of_uctree_are_found(module, kind, some):
+    module = importlib.import_module(f"uctree.{module}")
     functions = specs.makers(module, kind)
     assert some <= functions.keys()
     for name in some:
@@ -247,7 +247,7 @@ def test_the_only_game_of_a_file_needs_no_name(file):
 
 
 def test_a_built_in_game_is_never_looked_for_in_a_file(file):
-    with pytest.raises(RamifyError, match="unknown game"):
+    with pytest.raises(UctreeError, match="unknown game"):
         specs.read_built_in(f"{file}:race")
 
 
@@ -275,7 +275,7 @@ def test_a_file_named_as_a_module_of_python_does_not_replace_it(monkeypatch, tmp
 
 
 def test_the_place_of_a_mistake_is_known_in_files_of_users_only(file):
-    with pytest.raises(RamifyError) as caught:
+    with pytest.raises(UctreeError) as caught:
         specs.read_game(f"{file}:race:goal=5,steps=3,x=2")
     assert specs.place(caught.value) == ""
     game = specs.read_game(f"{file}:race(steps=3)")
@@ -289,8 +289,8 @@ def test_the_place_of_a_mistake_is_known_in_files_of_users_only(file):
 
 @pytest.mark.parametrize(("written", "actions"), [("1,2,7", [0, 1, 6]), ("1,0,2", [1, 0, 2])])
 def test_actions_are_all_as_shown_or_else_all_numbers(written, actions):
-    rules = ramify.games.connect_four()
-    game = ramify.Game(
+    rules = uctree.games.connect_four()
+    game = uctree.Game(
         rules.dtype, rules.rules.legal, rules.rules.step, num_players=2, num_actions=7,
         show_action=lambda state, action: str(action + 1),
         read_action=lambda state, text: int(text) - 1,
@@ -299,8 +299,8 @@ def test_actions_are_all_as_shown_or_else_all_numbers(written, actions):
 
 
 def test_a_shown_action_may_hold_a_comma():
-    game = ramify.games.connect_four()
-    game = ramify.Game(
+    game = uctree.games.connect_four()
+    game = uctree.Game(
         game.dtype, game.rules.legal, game.rules.step, num_players=2, num_actions=7,
         show_action=lambda state, action: f"{action}, from above",
     )  # fmt: skip
@@ -310,19 +310,19 @@ def test_a_shown_action_may_hold_a_comma():
 
 @pytest.mark.parametrize("written", ["(1, 0, 0), (2, 1, -1)", "1 0 0 2 1 -1", "1,0,0, (2 1 -1)"])
 def test_vectors_are_read_one_after_the_other(written):
-    game = ramify.games.loss_game(3)
+    game = uctree.games.loss_game(3)
     state = specs.play_actions(game, [written])
     assert state == game.play([(1, 0, 0), (2, 1, -1)])
 
 
 def test_a_mistaken_vector_is_told_by_its_number():
-    game = ramify.games.loss_game()
-    with pytest.raises(RamifyError, match=r"--actions, number 2: action \[7.0\] is not legal"):
+    game = uctree.games.loss_game()
+    with pytest.raises(UctreeError, match=r"--actions, number 2: action \[7.0\] is not legal"):
         specs.play_actions(game, ["-0.2, 7"])
-    with pytest.raises(RamifyError, match=r"--actions, number 1: 'left' is no action; write 1 num"):
+    with pytest.raises(UctreeError, match=r"--actions, number 1: 'left' is no action; write 1 num"):
         specs.play_actions(game, ["left"])
 
 
 def test_a_mistaken_action_is_told_by_its_number():
-    with pytest.raises(RamifyError, match="--moves, number 2: '9' is not a legal action"):
-        specs.play_actions(ramify.games.connect_four(), ["1", "9"], option="--moves")
+    with pytest.raises(UctreeError, match="--moves, number 2: '9' is not a legal action"):
+        specs.play_actions(uctree.games.connect_four(), ["1", "9"], option="--moves")

@@ -10,11 +10,11 @@ from functools import partial
 import numpy as np
 import pytest
 
-import ramify
-from ramify import stopping
-from ramify.result import described
-from ramify.stopping import Stop, agreed, deadline, decided, kl_gain, proven, value_gap, watch
+import uctree
 from tests.test_choice import dice_game, grown, heap_game, result_of
+from uctree import stopping
+from uctree.result import described
+from uctree.stopping import Stop, agreed, deadline, decided, kl_gain, proven, value_gap, watch
 
 
 def visited(*visits, values=(0.0, 0.0, 0.0), **fields):
@@ -234,7 +234,7 @@ def test_a_stop_whose_multiple_was_missed_is_asked_at_the_next_pause():
 def search(stop, **options):
     game = heap_game()
     options = {"num_simulations": 4000, "seed": 1} | options
-    return ramify.search(game, game.start(), stop=stop, **options)
+    return uctree.search(game, game.start(), stop=stop, **options)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -289,7 +289,7 @@ def test_a_stop_of_ones_own_is_told_what_is_left():
     [
         (decided, r"got the function decided; call it, as decided\(\)"),
         (lambda result, remaining: True, r"a function of your own goes into Stop\(name, begin\)"),
-        ("decided", r"comes from ramify.stopping, as stopping.decided\(\).*got 'decided'"),
+        ("decided", r"comes from uctree.stopping, as stopping.decided\(\).*got 'decided'"),
         ([decided(), 3], "got 3"),
     ],
 )

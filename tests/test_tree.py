@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import ramify
-from ramify import games, selection
+import uctree
+from uctree import games, selection
 
 
 def favourites(state, values, logits):
@@ -32,7 +32,7 @@ each_kind = pytest.mark.parametrize("kind", KINDS)
 def searched(kind, num_simulations=2_000, **more):
     make, options = KINDS[kind]
     game = make()
-    return game, ramify.search(
+    return game, uctree.search(
         game, game.start(), num_simulations=num_simulations, seed=1, **options, **more
     )
 
@@ -66,7 +66,7 @@ def test_a_search_goes_on_without_the_edges_that_were_dropped(kind):
         tree.drop(node, node.edges[3:])
     kept = set(table(tree.root))
     before = sum(visits for visits, _ in table(tree.root).values())
-    more = ramify.search(game, game.start(), num_simulations=500, tree=tree, **options)
+    more = uctree.search(game, game.start(), num_simulations=500, tree=tree, **options)
     assert set(more.edges["action"].tolist()) == kept
     assert more.edges["visits"].sum() == before + 500
     assert more.tree.root.visits == tree.simulations + int(tree.has_priors)
@@ -81,7 +81,7 @@ def test_bounds_of_the_root_stay_with_their_edges():
     tree = result.tree
     tree.drop(tree.root, [tree.root.edges[0], tree.root.edges[2]])
     game = tree.game
-    more = ramify.search(game, game.start(), num_simulations=1, tree=tree)
+    more = uctree.search(game, game.start(), num_simulations=1, tree=tree)
     same = [tuple(row)[-2:] == before[int(row["action"])] for row in more.edges]
     assert sum(same) == len(more.edges) - 1  # all but the one that was just taken
 
@@ -96,7 +96,7 @@ def test_priors_of_what_is_left_are_scaled():
 
 def test_priors_are_uniform_where_only_those_of_zero_are_left():
     game = games.connect_four()
-    tree = ramify.search(game, game.start(), num_simulations=50, evaluator=hopeful).tree
+    tree = uctree.search(game, game.start(), num_simulations=50, evaluator=hopeful).tree
     tree.drop(tree.root, tree.root.edges[:3])
     assert tree.priors(tree.root.edges).tolist() == [0.25] * 4
 
@@ -106,12 +106,12 @@ def test_a_tree_without_some_edges_can_be_saved_and_copied(tmp_path):
     tree = result.tree
     tree.drop(tree.root, tree.root.edges[5:])
     tree.save(tmp_path / "tree")
-    loaded = ramify.Tree.load(tmp_path / "tree")
+    loaded = uctree.Tree.load(tmp_path / "tree")
     assert table(loaded.root) == table(tree.root)
     small = tree.copy(0, len(tree.edges))
     assert table(small.root) == table(tree.root)
     assert small.num_edges < tree.num_edges  # what hung below is not copied
-    more = ramify.search(loaded.game, loaded.state, num_simulations=300, tree=loaded)
+    more = uctree.search(loaded.game, loaded.state, num_simulations=300, tree=loaded)
     assert len(more.edges) == 5
 
 
@@ -120,7 +120,7 @@ def test_what_was_dropped_below_an_action_stays_away_when_that_is_taken():
     tree = result.tree
     tree.drop(tree.root.child(tree.root.edges[3]), tree.root.child(tree.root.edges[3]).edges[2:])
     below = tree.below(3)
-    more = ramify.search(game, below.state, num_simulations=300, tree=below)
+    more = uctree.search(game, below.state, num_simulations=300, tree=below)
     assert more.edges["action"].tolist() == [0, 1]
 
 
@@ -131,7 +131,7 @@ def test_a_tree_that_is_larger_than_memory_goes_on_as_a_smaller_one(is_cut):
     if is_cut:
         tree.drop(tree.root, tree.root.edges[5:])
     assert 2 * tree.num_bytes > 200_000  # where a tree is copied there are two
-    more = ramify.search(game, game.start(), num_simulations=20_000, tree=tree, max_memory="200kB")
+    more = uctree.search(game, game.start(), num_simulations=20_000, tree=tree, max_memory="200kB")
     assert int(tree.head["capacity"][0]) == len(tree.edges)
     assert len(more.edges) == (5 if is_cut else 36)
     assert more.tree.num_bytes <= 100_000
@@ -176,6 +176,6 @@ def test_trees_whose_values_depend_on_all_edges_are_refused(option):
 def test_chance_keeps_all_its_outcomes():
     game = games.pig()
     state = game.play([0])
-    tree = ramify.search(game, state, num_simulations=50, selection=selection.ucb1()).tree
+    tree = uctree.search(game, state, num_simulations=50, selection=selection.ucb1()).tree
     with pytest.raises(ValueError, match="chance cannot do without an outcome"):
         tree.drop(tree.root, [1])

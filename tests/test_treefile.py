@@ -15,8 +15,8 @@ import tracemalloc
 import numpy as np
 import pytest
 
-import ramify
-from ramify import games, treefile
+import uctree
+from uctree import games, treefile
 
 NESTED = np.dtype(
     [
@@ -181,7 +181,7 @@ def test_any_cut_and_anything_added_is_noticed(small):
     content = small.read_bytes()
     for length in range(len(content)):
         small.write_bytes(content[:length])
-        with pytest.raises(ValueError, match=r"cut off or damaged|not a tree of ramify"):
+        with pytest.raises(ValueError, match=r"cut off or damaged|not a tree of uctree"):
             treefile.read(small)
     for more in (b"\0", b"\n", bytes(1000), content):
         small.write_bytes(content + more)
@@ -247,7 +247,7 @@ def test_a_header_that_was_changed_on_purpose_gives_arrays_or_an_error(path):
 )
 def test_a_foreign_file_is_named_as_one(path, content):
     path.write_bytes(content)
-    with pytest.raises(ValueError, match=r"is not a tree of ramify: it begins with .*Tree\.save"):
+    with pytest.raises(ValueError, match=r"is not a tree of uctree: it begins with .*Tree\.save"):
         treefile.read(path)
 
 
@@ -365,7 +365,7 @@ SPECS = [
 ]
 
 
-def through_json(game: ramify.Game) -> dict[str, object]:
+def through_json(game: uctree.Game) -> dict[str, object]:
     return json.loads(json.dumps(treefile.describe_game(game)))
 
 
@@ -411,7 +411,7 @@ def test_the_description_says_what_there_is_to_know():
 def own_game(**options):
     rules = games.connect_four()
     options = {"num_players": 2, "num_actions": 7, "name": "mine"} | options
-    return ramify.Game(rules.dtype, rules.rules.legal, rules.rules.step, **options)
+    return uctree.Game(rules.dtype, rules.rules.legal, rules.rules.step, **options)
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ import os
 import signal
 import time
 
-from ramify.arena import RandomAgent
-from ramify.arena.external import Resigned
+from uctree.arena import RandomAgent
+from uctree.arena.external import Resigned
 
 
 class _Fails(RandomAgent):

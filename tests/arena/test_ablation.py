@@ -9,9 +9,9 @@ import xml.etree.ElementTree as xml
 import numpy as np
 import pytest
 
-from ramify import RamifyError, cli
-from ramify.arena import ablate, match, read_games
-from ramify.arena.ratings import rate
+from uctree import UctreeError, cli
+from uctree.arena import ablate, match, read_games
+from uctree.arena.ratings import rate
 
 THREE = "n_in_a_row(rows=3, cols=3, length=3, num_players=3)"
 BUDGETS = {"simulations": "10,1000"}
@@ -210,9 +210,9 @@ def test_several_processes_play_the_same_games(chain):
 
 def test_the_folder_of_another_grid_is_refused(chain):
     _, folder = chain
-    with pytest.raises(RamifyError, match=r"holds the games of another grid: vary is .*'50'"):
+    with pytest.raises(UctreeError, match=r"holds the games of another grid: vary is .*'50'"):
         ablate("tic_tac_toe", {"simulations": "10,60"}, folder=folder)
-    with pytest.raises(RamifyError, match="another grid: game is tic_tac_toe"):
+    with pytest.raises(UctreeError, match="another grid: game is tic_tac_toe"):
         ablate("nim", {"simulations": [10, 50, 200]}, pairing="neighbours", folder=folder)
 
 
@@ -261,13 +261,13 @@ def test_progress_counts_all_games():
     ],
 )
 def test_a_mistake_is_told_before_the_first_game(vary, options, message, tmp_path):
-    with pytest.raises(RamifyError, match=message):
+    with pytest.raises(UctreeError, match=message):
         ablate("tic_tac_toe", vary, folder=tmp_path / "new", **options)
     assert not (tmp_path / "new").exists()
 
 
 def test_a_setting_that_was_not_played_is_not_found(chain):
-    with pytest.raises(RamifyError, match=r"no setting 'c=1'.*settings are 'simulations=10'"):
+    with pytest.raises(UctreeError, match=r"no setting 'c=1'.*settings are 'simulations=10'"):
         chain[0].row("c=1")
 
 
@@ -279,7 +279,7 @@ def test_the_command_prints_a_table_and_fills_a_folder(tmp_path, capsys, monkeyp
     assert cli.main(["ablate", "tic_tac_toe", "--vary", "simulations=1,20", "--games", "4"]) == 0
     printed = capsys.readouterr()
     assert "simulations=20" in printed.out
-    assert printed.err == "ramify: wrote ablation-tic_tac_toe\n"
+    assert printed.err == "uctree: wrote ablation-tic_tac_toe\n"
     names = {path.name for path in (tmp_path / "ablation-tic_tac_toe").iterdir()}
     assert names == {
         "grid.json", "games-2-against-1.jsonl", "table.md", "chart.svg", "ablation.json",

@@ -8,11 +8,11 @@ import xml.etree.ElementTree as xml
 import numpy as np
 import pytest
 
-import ramify
-from ramify import RamifyError, cli, games
-from ramify.arena import Advice, advise, random_states
-from ramify.arena.advice import fitting_rules, kept_rules
-from ramify.arena.references import Reference
+import uctree
+from uctree import UctreeError, cli, games
+from uctree.arena import Advice, advise, random_states
+from uctree.arena.advice import fitting_rules, kept_rules
+from uctree.arena.references import Reference
 
 NIM = games.nim(heaps=(2, 3, 4))
 
@@ -51,7 +51,7 @@ def test_exact_references_are_those_of_the_solver():
     state = NIM.start()
     found = advise(NIM, [state], rules=["ucb1()"], budgets=[5], num_seeds=1)
     (reference,) = found.references
-    solution = ramify.solve(NIM, state)
+    solution = uctree.solve(NIM, state)
     assert reference.exact
     assert reference.values == {a: v[0] for a, v in solution.action_values.items()}
     assert reference.best == solution.value[0]
@@ -117,7 +117,7 @@ def test_rules_that_do_not_fit_are_left_out_unless_they_were_asked_for():
     found = fitting_rules(NIM, None, {"evaluator": worthless})
     assert "rave()" not in found
     assert next(iter(found)) == "ucb1()"
-    with pytest.raises(RamifyError, match=r"selection rave\(\): .*plays nothing"):
+    with pytest.raises(UctreeError, match=r"selection rave\(\): .*plays nothing"):
         fitting_rules(NIM, ["ucb1()", "rave()"], {"evaluator": worthless})
 
 
@@ -154,7 +154,7 @@ def test_states_without_a_choice_are_left_out_and_told():
     found = advise(game, [game.start(), over, last], rules=["ucb1()"], budgets=[2], num_seeds=1)
     assert len(found.references) == 1
     assert "2 of 3 states have nothing to decide" in str(found)
-    with pytest.raises(RamifyError, match="none of the 1 states has anything to decide"):
+    with pytest.raises(UctreeError, match="none of the 1 states has anything to decide"):
         advise(game, [over], budgets=[2])
 
 
@@ -225,11 +225,11 @@ def test_full_agreement_on_few_states_has_an_interval_with_a_width():
 
 
 def test_the_call_can_be_copied(on_nim):
-    namespace = {"ramify": ramify, "game": NIM, "state": NIM.start()}
+    namespace = {"uctree": uctree, "game": NIM, "state": NIM.start()}
     result = eval(on_nim.call, namespace)
     assert result.simulations == on_nim.simulations
     nested = made({("rave(ucb1(0.1))", 10): [0.0] * 3}, rules=["rave(ucb1(0.1))"])
-    assert "selection=ramify.selection.rave(ramify.selection.ucb1(0.1))" in nested.call
+    assert "selection=uctree.selection.rave(uctree.selection.ucb1(0.1))" in nested.call
 
 
 def test_what_is_saved_can_be_read(on_nim, tmp_path):
@@ -274,15 +274,15 @@ def test_progress_ends_at_its_total():
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"budgets": []}, RamifyError, "budgets are whole numbers"),
-        ({"budgets": [0, 5]}, RamifyError, "budgets are whole numbers"),
-        ({"num_seeds": 0}, RamifyError, "num_seeds must be at least 1"),
-        ({"tolerance": 1.5}, RamifyError, "tolerance is a share"),
-        ({"num_positions": 0}, RamifyError, "number of positions must be at least 1"),
-        ({"rules": ["pct()"]}, RamifyError, "unknown 'pct'; did you mean puct"),
+        ({"budgets": []}, UctreeError, "budgets are whole numbers"),
+        ({"budgets": [0, 5]}, UctreeError, "budgets are whole numbers"),
+        ({"num_seeds": 0}, UctreeError, "num_seeds must be at least 1"),
+        ({"tolerance": 1.5}, UctreeError, "tolerance is a share"),
+        ({"num_positions": 0}, UctreeError, "number of positions must be at least 1"),
+        ({"rules": ["pct()"]}, UctreeError, "unknown 'pct'; did you mean puct"),
         ({"selection": None}, TypeError, "advise finds selection itself"),
         ({"solvr": True}, TypeError, "search has no option 'solvr'; it has root_selection, "),
-        ({"reference_simulations": 0}, RamifyError, "reference_simulations must be at least 1"),
+        ({"reference_simulations": 0}, UctreeError, "reference_simulations must be at least 1"),
     ],
 )
 def test_mistakes_are_told(options, error, message):
@@ -298,7 +298,7 @@ def test_the_command_prints_the_table_and_the_call(tmp_path, capsys):
     printed = capsys.readouterr().out
     assert status == 0
     assert "tic_tac_toe: 3 states, 1 seed each; reference: exact values" in printed
-    assert "selection=ramify.selection.ucb1(), solver=True)" in printed
+    assert "selection=uctree.selection.ucb1(), solver=True)" in printed
     assert (tmp_path / "chart.svg").exists()
 
 

@@ -7,10 +7,10 @@ import functools
 import numpy as np
 import pytest
 
-from ramify import RamifyError, Searcher, choice, games, search, selection, stopping
-from ramify.arena import GreedyAgent, RandomAgent, SearchAgent, make_agent, play
-from ramify.arena.agents import derived_seed, name_of
 from tests.arena.failing import NoAgent, Watches
+from uctree import Searcher, UctreeError, choice, games, search, selection, stopping
+from uctree.arena import GreedyAgent, RandomAgent, SearchAgent, make_agent, play
+from uctree.arena.agents import derived_seed, name_of
 
 FAILING = "tests/arena/failing.py"
 
@@ -80,7 +80,7 @@ def test_a_search_agent_has_another_seed_at_every_ply(monkeypatch):
     game, seeds = games.tic_tac_toe(), []
     agent = begun(SearchAgent(20), game)
     monkeypatch.setattr(
-        "ramify.arena.agents.search",
+        "uctree.arena.agents.search",
         lambda *given, seed, **options: seeds.append(seed) or search(*given, seed=seed, **options),
     )
     for _ in range(3):
@@ -174,7 +174,7 @@ def test_the_other_agents_are_read():
 
 
 def test_an_external_program_is_read_without_being_started():
-    from ramify.arena import external
+    from uctree.arena import external
 
     assert isinstance(make_agent("gtp('no_such_program --gtp')"), external.GtpAgent)
 
@@ -219,11 +219,11 @@ def test_agents_are_called_by_what_made_them():
     ],
 )
 def test_what_is_wrong_with_a_text_is_said(text, message):
-    with pytest.raises(RamifyError, match=message) as caught:
+    with pytest.raises(UctreeError, match=message) as caught:
         make_agent(text)
     assert "agent" in str(caught.value)
 
 
 def test_something_that_is_no_agent_is_refused():
-    with pytest.raises(RamifyError, match="'NoAgent' is of type NoAgent, which has no begin"):
+    with pytest.raises(UctreeError, match="'NoAgent' is of type NoAgent, which has no begin"):
         make_agent(NoAgent)

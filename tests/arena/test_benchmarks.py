@@ -9,22 +9,22 @@ from pathlib import Path
 
 import pytest
 
-from ramify import specs
-from ramify.arena.agents import SearchAgent, make_agent
-from ramify.arena.grids import read_grid, read_vary
-from ramify.cli.app import app
+from uctree import specs
+from uctree.arena.agents import SearchAgent, make_agent
+from uctree.arena.grids import read_grid, read_vary
+from uctree.cli.app import app
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 
 @pytest.fixture(scope="module")
 def studies(tmp_path_factory):
-    """The commands that ablations.sh runs, by a `ramify` that only writes down what it is told."""
+    """The commands that ablations.sh runs, by a `uctree` that only writes down what it is told."""
     folder = tmp_path_factory.mktemp("studies")
-    program, told = folder / "ramify", folder / "told"
+    program, told = folder / "uctree", folder / "told"
     program.write_text(f'#!/bin/sh\nprintf "%s\\t" "$@" >> {told}\necho >> {told}\n')
     program.chmod(0o755)
-    environment = os.environ | {"RAMIFY": str(program), "RESULTS": str(folder)}
+    environment = os.environ | {"UCTREE": str(program), "RESULTS": str(folder)}
     subprocess.run(["sh", BENCHMARKS / "ablations.sh"], env=environment, check=True)
     return [line.split("\t")[:-1] for line in told.read_text().splitlines()]
 

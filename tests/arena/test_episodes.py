@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ramify import arena, games
-from ramify.arena.agents import GreedyAgent, RandomAgent
-from ramify.arena.episodes import Squad, Task, play_in_turns
+from uctree import arena, games
+from uctree.arena.agents import GreedyAgent, RandomAgent
+from uctree.arena.episodes import Squad, Task, play_in_turns
 
 
 def test_a_game_in_turns_is_the_game_that_is_played_at_once():

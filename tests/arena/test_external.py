@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ramify import Game, RamifyError
-from ramify.arena import match
-from ramify.arena.external import FOLDERS, GtpAgent, ProgramFailed, Resigned, gnugo, rhino
-from ramify.games import connect_four, go, othello, tic_tac_toe, twenty48
+from uctree import Game, UctreeError
+from uctree.arena import match
+from uctree.arena.external import FOLDERS, GtpAgent, ProgramFailed, Resigned, gnugo, rhino
+from uctree.games import connect_four, go, othello, tic_tac_toe, twenty48
 
 # It answers genmove by the vertices in its first argument, one after the other; a word among them
 # is a habit. What it was asked goes to the file in its second argument.
@@ -146,7 +146,7 @@ def test_what_it_played_cannot_be_taken_back(program) -> None:
     agent = program("E5")
     agent.begin(game, 0, 1)
     agent.act(game.start())
-    with pytest.raises(RamifyError, match="has played E5 and cannot take it back; got A1"):
+    with pytest.raises(UctreeError, match="has played E5 and cannot take it back; got A1"):
         agent.watch(game.start(), 0)
 
 
@@ -272,7 +272,7 @@ def test_a_missing_program_is_told_with_how_to_get_it() -> None:
 def test_games_it_cannot_play_are_refused(
     program, game: Game, setup: tuple[str, ...], message: str
 ) -> None:
-    with pytest.raises(RamifyError, match=message):
+    with pytest.raises(UctreeError, match=message):
         program("", setup=setup).begin(game, 0, 1)
 
 
@@ -283,7 +283,7 @@ def test_preparing_tells_what_an_episode_would_trip_over(program) -> None:
 
 
 def test_an_agent_needs_an_episode() -> None:
-    with pytest.raises(RamifyError, match="no episode has begun"):
+    with pytest.raises(UctreeError, match="no episode has begun"):
         GtpAgent("gnugo").act(go(9).start())
 
 

@@ -6,9 +6,9 @@ import itertools
 
 import pytest
 
-from ramify import RamifyError
-from ramify.arena.agents import make_agent
-from ramify.arena.grids import read_grid, read_vary, split_values
+from uctree import UctreeError
+from uctree.arena.agents import make_agent
+from uctree.arena.grids import read_grid, read_vary, split_values
 
 
 def agents(vary, base=""):
@@ -103,7 +103,7 @@ def test_values_are_split_at_commas_outside_of_brackets():
     ],
 )
 def test_what_makes_no_grid_is_refused(vary, base, message):
-    with pytest.raises(RamifyError, match=message):
+    with pytest.raises(UctreeError, match=message):
         read_grid(vary, base)
 
 
@@ -112,5 +112,5 @@ def test_what_makes_no_grid_is_refused(vary, base, message):
     [(["solver"], "cannot read 'solver'"), (["a=1", "a=2"], "a is given twice")],
 )
 def test_text_that_does_not_say_what_varies_is_refused(texts, message):
-    with pytest.raises(RamifyError, match=message):
+    with pytest.raises(UctreeError, match=message):
         read_vary(texts)

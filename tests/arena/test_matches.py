@@ -14,9 +14,10 @@ from pathlib import Path
 
 import pytest
 
-import ramify
-from ramify import RamifyError, arena, games
-from ramify.arena import (
+import uctree
+from tests.arena import failing
+from uctree import UctreeError, arena, games
+from uctree.arena import (
     RandomAgent,
     SearchAgent,
     Sprt,
@@ -26,7 +27,6 @@ from ramify.arena import (
     read_games,
     read_match,
 )
-from tests.arena import failing
 
 ROOT = Path(__file__).parent.parent.parent
 FAILING = "tests/arena/failing.py"
@@ -68,7 +68,7 @@ def test_a_game_begins_with_its_opening():
 
 def test_a_game_that_reaches_max_plies_is_cut():
     plain = games.tic_tac_toe()
-    game = ramify.Game(
+    game = uctree.Game(
         plain.dtype, plain.rules.legal, plain.rules.step, num_players=2, num_actions=9, max_plies=3
     )
     record = play(game, ["random", "random"])
@@ -82,7 +82,7 @@ def test_paired_games_roll_the_same_dice():
         assert first.seed == second.seed
         rolls = [
             [action for state, action in zip(each.states, each.actions, strict=False)
-             if game.to_play(state) == ramify.CHANCE]
+             if game.to_play(state) == uctree.CHANCE]
             for each in (first, second)
         ]  # fmt: skip
         shared = min(map(len, rolls))
@@ -106,7 +106,7 @@ def test_two_agents_of_one_kind_do_not_play_the_same_games():
     ],
 )
 def test_what_cannot_be_played_is_refused(agents, opening, message):
-    with pytest.raises(RamifyError, match=message):
+    with pytest.raises(UctreeError, match=message):
         play("tic_tac_toe", agents, opening=opening)
 
 
@@ -161,7 +161,7 @@ def test_an_agent_that_takes_too_long_forfeits_the_game():
 
 def test_without_a_known_range_who_forfeits_is_last():
     plain = games.tic_tac_toe()
-    game = ramify.Game(
+    game = uctree.Game(
         plain.dtype, plain.rules.legal, plain.rules.step, num_players=2, num_actions=9
     )
     assert play(game, [functools.partial(failing.Raises, 1), "random"]).returns == (-1.0, 0.0)
@@ -270,7 +270,7 @@ def test_one_player_is_compared_by_returns():
     assert len(result.records) == 4
     assert result.standings[0].mean_return >= result.standings[1].mean_return
     assert "mean return" in str(result)
-    with pytest.raises(RamifyError, match="one player: there is nobody to be rated with"):
+    with pytest.raises(UctreeError, match="one player: there is nobody to be rated with"):
         _ = result.ratings
 
 
@@ -326,7 +326,7 @@ def test_a_sequential_test_ends_the_match_when_it_is_decided():
 )
 def test_what_is_wrong_with_a_match_is_said_before_it_begins(options, message):
     given = {"game": "tic_tac_toe", "agents": ["random", "greedy"]} | options
-    with pytest.raises(RamifyError, match=message):
+    with pytest.raises(UctreeError, match=message):
         match(given.pop("game"), given.pop("agents"), **given)
 
 
@@ -334,10 +334,10 @@ def test_a_game_that_cannot_be_sent_to_another_process_says_so():
     plain = games.tic_tac_toe()
     namespace = {"__name__": "nowhere"}
     exec("def step(state, action, reward):\n    state.to_play = -2", namespace)
-    game = ramify.Game(
+    game = uctree.Game(
         plain.dtype, plain.rules.legal, namespace["step"], num_players=2, num_actions=9, name="odd"
     )
-    with pytest.raises(RamifyError, match="cannot be sent to another process"):
+    with pytest.raises(UctreeError, match="cannot be sent to another process"):
         match(game, ["random", "random"], processes=2, openings=0)
 
 
@@ -348,7 +348,7 @@ def test_a_match_is_stored_and_read_again(tmp_path):
     path = tmp_path / "games.jsonl"
     result = match("pig(20)", ["random", "greedy"], num_games=6, path=path)
     header, *lines = map(json.loads, path.read_text().splitlines())
-    assert (header["format"], header["version"]) == ("ramify match", 1)
+    assert (header["format"], header["version"]) == ("uctree match", 1)
     assert header["game"]["spec"].startswith("pig(")
     assert len(lines) == 6
     assert [told(record) for record in read_games(path)] == [told(each) for each in result.records]
@@ -408,7 +408,7 @@ def test_the_file_of_another_match_is_refused_and_stays_as_it_is(
     path = tmp_path / "games.jsonl"
     match("tic_tac_toe", ["random", "greedy"], num_games=2, path=path)
     before = path.read_bytes()
-    with pytest.raises(RamifyError, match=message):
+    with pytest.raises(UctreeError, match=message):
         match(game, agents, num_games=2, path=path, **options)
     assert path.read_bytes() == before
 
@@ -418,7 +418,7 @@ def test_a_file_that_is_in_use_is_refused(tmp_path):
 
     def meanwhile(progress):
         if progress.done == 1:
-            with pytest.raises(RamifyError, match="is in use by another match") as caught:
+            with pytest.raises(UctreeError, match="is in use by another match") as caught:
                 match("tic_tac_toe", ["random", "greedy"], num_games=2, path=path)
             errors.append(caught)
 
@@ -428,7 +428,7 @@ def test_a_file_that_is_in_use_is_refused(tmp_path):
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(RamifyError, match="No such file or directory"):
+    with pytest.raises(UctreeError, match="No such file or directory"):
         match("tic_tac_toe", ["random", "greedy"], path=tmp_path / "no" / "games.jsonl")
 
 
@@ -463,7 +463,7 @@ def test_agents_that_are_classes_and_games_that_are_objects_go_to_other_processe
 
 def test_a_game_in_a_file_whose_name_is_taken_goes_to_other_processes_by_its_text(tmp_path):
     path = tmp_path / "calendar.py"  # there is a module of this name in Python
-    path.write_text("import ramify\n\ngame = ramify.games.tic_tac_toe()\n")
+    path.write_text("import uctree\n\ngame = uctree.games.tic_tac_toe()\n")
     result = match(f"{path}:game", ["random", "greedy"], num_games=2, processes=2)
     assert [record.end for record in result.records] == ["over", "over"]
 
@@ -531,7 +531,7 @@ def test_agents_in_workers_may_have_processes_of_their_own():
 
 SCRIPT = """
 import sys
-from ramify.arena import match
+from uctree.arena import match
 
 if __name__ == "__main__":
     slow = "tests/arena/failing.py:Slow(0.02, {folder!r})"
@@ -610,7 +610,7 @@ def test_ctrl_c_in_a_terminal_ends_the_workers_too(tmp_path, processes):
 def test_a_script_without_a_guard_is_told_what_to_do(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
-        "from ramify.arena import match\n"
+        "from uctree.arena import match\n"
         "match('tic_tac_toe', ['random', 'random'], num_games=2, processes=2)\n"
     )
     done = subprocess.run(
@@ -622,9 +622,9 @@ def test_a_script_without_a_guard_is_told_what_to_do(tmp_path):
 
 
 def test_games_of_vectors_are_refused():
-    with pytest.raises(RamifyError, match=r"loss_game are vectors.*ramify continuous"):
+    with pytest.raises(UctreeError, match=r"loss_game are vectors.*uctree continuous"):
         arena.match("loss_game", ["random", "greedy", "random"], num_games=1)
-    with pytest.raises(RamifyError, match=r"loss_game are vectors.*ramify continuous"):
-        ramify.advise(games.loss_game())
-    with pytest.raises(RamifyError, match=r"loss_game are vectors.*ramify continuous"):
+    with pytest.raises(UctreeError, match=r"loss_game are vectors.*uctree continuous"):
+        uctree.advise(games.loss_game())
+    with pytest.raises(UctreeError, match=r"loss_game are vectors.*uctree continuous"):
         arena.random_states(games.loss_game(), 10)

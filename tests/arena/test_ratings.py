@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from ramify import RamifyError
-from ramify.arena import Sprt, bradley_terry, expected_score, placement_scores, rate
-from ramify.arena.ratings import (
+from uctree import UctreeError
+from uctree.arena import Sprt, bradley_terry, expected_score, placement_scores, rate
+from uctree.arena.ratings import (
     PER_NAT,
     log_likelihood_ratio,
     mean_interval,
@@ -98,7 +98,7 @@ def test_a_long_chain_of_wins_can_be_rated_only_where_it_closes():
     n = 9
     won = np.zeros((n, n))
     won[range(n - 1), range(1, n)] = 1.0
-    with pytest.raises(RamifyError, match="ratings are infinite"):
+    with pytest.raises(UctreeError, match="ratings are infinite"):
         bradley_terry(won, regularisation=0.0)
     won[n - 1, 0] = 1.0
     assert bradley_terry(won, regularisation=0.0) == pytest.approx(np.zeros(n), abs=1e-6)
@@ -113,7 +113,7 @@ def test_many_tables_are_rated_at_once():
 def test_nothing_but_wins_is_finite_with_regularisation_and_refused_without():
     won = np.array([[0.0, 50.0], [0.0, 0.0]])
     assert bradley_terry(won)[0] == pytest.approx(200 * math.log10(50.5 / 0.5))
-    with pytest.raises(RamifyError, match=r"only wins, or only losses.*regularisation= above 0"):
+    with pytest.raises(UctreeError, match=r"only wins, or only losses.*regularisation= above 0"):
         bradley_terry(won, regularisation=0.0)
 
 
@@ -122,9 +122,9 @@ def test_extreme_records_converge():
     r = bradley_terry(won, regularisation=0.0)
     assert np.isfinite(r).all()
     assert r[0] > r[1] > r[2]
-    with pytest.raises(RamifyError, match=r"finite and not negative; got -1e\+06 to -1"):
+    with pytest.raises(UctreeError, match=r"finite and not negative; got -1e\+06 to -1"):
         bradley_terry(-won - np.eye(3))
-    with pytest.raises(RamifyError, match=r"\[..., n, n\].*got the shape \(2, 3\)"):
+    with pytest.raises(UctreeError, match=r"\[..., n, n\].*got the shape \(2, 3\)"):
         bradley_terry(won[:2])
 
 
@@ -258,12 +258,12 @@ def test_the_bounds_are_those_of_wald():
     ],
 )
 def test_a_test_that_means_nothing_is_refused(arguments, message):
-    with pytest.raises(RamifyError, match=message):
+    with pytest.raises(UctreeError, match=message):
         Sprt(*arguments)
 
 
 def test_a_score_that_no_pair_of_games_has_is_refused():
-    with pytest.raises(RamifyError, match=r"scores of pairs are 0, 0.25, 0.5, 0.75 or 1; got"):
+    with pytest.raises(UctreeError, match=r"scores of pairs are 0, 0.25, 0.5, 0.75 or 1; got"):
         Sprt(0, 10).test([0.3])
 
 

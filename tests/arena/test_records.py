@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-import ramify
-from ramify import RamifyError, games
-from ramify.arena import match, play, read_games, read_match
+import uctree
 from tests.arena.failing import Raises
+from uctree import UctreeError, games
+from uctree.arena import match, play, read_games, read_match
 
 
 @pytest.fixture
@@ -58,12 +58,12 @@ def test_chance_is_shown_as_such():
 
 def test_a_game_of_ones_own_has_to_be_given(tmp_path):
     plain = games.tic_tac_toe()
-    game = ramify.Game(
+    game = uctree.Game(
         plain.dtype, plain.rules.legal, plain.rules.step, num_players=2, num_actions=9, name="mine"
     )
     path = tmp_path / "games.jsonl"
     match(game, ["random", "random"], num_games=2, path=path)
-    with pytest.raises(RamifyError, match="is of 'mine', not one of ours; pass game="):
+    with pytest.raises(UctreeError, match="is of 'mine', not one of ours; pass game="):
         read_games(path)
     assert len(read_games(path, game)) == 2
 
@@ -72,7 +72,7 @@ def test_a_game_of_ones_own_has_to_be_given(tmp_path):
     ("line", "values", "message"),
     [
         (0, {"format": "something"}, "is not the file of a match"),
-        (0, {"version": 2}, "has version 2 of the format, and this ramify reads 1"),
+        (0, {"version": 2}, "has version 2 of the format, and this uctree reads 1"),
         (0, {"game": None}, "its header is damaged, and has no 'game'"),
         (0, {"agents": {"random": "random"}}, "its header does not name greedy"),
         (0, {"game": {"name": "x", "spec": "x(1)"}}, r"cannot make the game 'x\(1\)'"),
@@ -92,35 +92,35 @@ def test_a_game_of_ones_own_has_to_be_given(tmp_path):
 )
 def test_what_is_wrong_with_a_file_is_said(path, line, values, message):
     change(path, line, **values)
-    with pytest.raises(RamifyError, match=message):
+    with pytest.raises(UctreeError, match=message):
         read_games(path)
 
 
 def test_a_line_that_is_no_json_is_named(path):
     lines = path.read_text().splitlines()
     path.write_text("\n".join([*lines[:2], "{nothing", *lines[3:]]) + "\n")
-    with pytest.raises(RamifyError, match="line 3 is damaged"):
+    with pytest.raises(UctreeError, match="line 3 is damaged"):
         read_games(path)
-    with pytest.raises(RamifyError, match="line 3 is damaged"):
+    with pytest.raises(UctreeError, match="line 3 is damaged"):
         match("tic_tac_toe", ["random", "greedy"], num_games=4, path=path)
 
 
 def test_a_line_without_all_of_a_game_is_named(path):
     lines = path.read_text().splitlines()
     path.write_text("\n".join([lines[0], '{"number": 0}']) + "\n")
-    with pytest.raises(RamifyError, match="line 2 is damaged: expected a game with number, "):
+    with pytest.raises(UctreeError, match="line 2 is damaged: expected a game with number, "):
         read_games(path)
 
 
 def test_a_file_without_games_has_no_result(path):
     path.write_text(path.read_text().splitlines()[0] + "\n")
     assert read_games(path) == []
-    with pytest.raises(RamifyError, match="holds no games yet"):
+    with pytest.raises(UctreeError, match="holds no games yet"):
         read_match(path)
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(RamifyError, match="No such file"):
+    with pytest.raises(UctreeError, match="No such file"):
         read_games(tmp_path / "nothing.jsonl")
 
 
@@ -128,6 +128,6 @@ def test_a_file_that_is_not_there_is_named(tmp_path):
 def test_any_other_file_is_not_written_to(tmp_path, text):
     path = tmp_path / "notes.txt"
     path.write_text(text)
-    with pytest.raises(RamifyError, match="is not the file of a match"):
+    with pytest.raises(UctreeError, match="is not the file of a match"):
         match("tic_tac_toe", ["random", "greedy"], num_games=2, path=path)
     assert path.read_text() == text

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from ramify import RamifyError, games
-from ramify.arena import MatchResult
-from ramify.arena.records import GameRecord
+from uctree import UctreeError, games
+from uctree.arena import MatchResult
+from uctree.arena.records import GameRecord
 
 
 def result_of(*games_played, game=None, agents=("a", "b")):
@@ -59,7 +59,7 @@ def test_an_agent_can_be_put_at_zero():
     anchored = result.anchored("b")
     assert dict(zip("ab", anchored.ratings.elo, strict=True))["b"] == 0
     assert anchored.difference("a", "b") == pytest.approx(result.difference("a", "b"))
-    with pytest.raises(RamifyError, match="no agent 'c' in this match; it has a, b"):
+    with pytest.raises(UctreeError, match="no agent 'c' in this match; it has a, b"):
         result.anchored("c")
 
 
@@ -76,7 +76,7 @@ def test_a_result_without_games_says_so():
     result = result_of()
     assert str(result) == "tic_tac_toe: 0 games, 0 openings, complete"
     assert result.to_json()["standings"] == []
-    with pytest.raises(RamifyError, match="there are no games yet"):
+    with pytest.raises(UctreeError, match="there are no games yet"):
         _ = result.ratings
 
 

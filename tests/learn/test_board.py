@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from ramify import games
-from ramify.learn.board import TensorBoard
-from ramify.learn.run import Run
+from uctree import games
+from uctree.learn.board import TensorBoard
+from uctree.learn.run import Run
 
 pytest.importorskip("torch", reason="the extra learn is not installed")
 pytest.importorskip("safetensors", reason="the extra learn is not installed")
@@ -39,5 +39,5 @@ def test_without_the_option_nothing_is_written_for_tensorboard(tmp_path):
 
 def test_where_tensorboard_is_missing_the_error_says_how_to_get_it(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "tensorboard", None)
-    with pytest.raises(ModuleNotFoundError, match=r"pip install 'ramify\[learn,tensorboard\]'"):
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'uctree\[learn,tensorboard\]'"):
         TensorBoard(tmp_path)

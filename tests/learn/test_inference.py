@@ -9,15 +9,15 @@ import threading
 import numpy as np
 import pytest
 
-import ramify
-from ramify import BrokenGame, RamifyError, games
-from ramify.forest import Forest
+import uctree
+from uctree import BrokenGame, UctreeError, games
+from uctree.forest import Forest
 
 torch = pytest.importorskip("torch", reason="the learn extra is not installed")
 pytest.importorskip("onnxruntime", reason="the learn extra is not installed")
 
-from ramify.learn import inference, network, targets  # noqa: E402
 from tests.learn.test_network import Own, shaken  # noqa: E402
+from uctree.learn import inference, network, targets  # noqa: E402
 
 
 def small(game, seed=1):
@@ -205,8 +205,8 @@ def test_a_search_uses_a_network(backend, symmetries):
     game = games.tic_tac_toe()
     state = game.play([0, 3, 1, 4])  # player 0 wins with 2, and else loses to 5
     evaluator = inference.evaluator(small(game), game, backend=backend, symmetries=symmetries)
-    rule = ramify.selection.gumbel(scale=0)  # keeps what the evaluator said of the root
-    result = ramify.search(
+    rule = uctree.selection.gumbel(scale=0)  # keeps what the evaluator said of the root
+    result = uctree.search(
         game, state, evaluator=evaluator, root_selection=rule, num_simulations=200
     )
     assert result.action == 2
@@ -226,12 +226,12 @@ def test_a_file_is_the_network_again_without_torch(tmp_path):
     inference.export_onnx(module, game, path)
     assert [found.name for found in tmp_path.iterdir()] == ["net.onnx"]
     found = [
-        ramify.search(game, game.start(), evaluator=evaluator, num_simulations=50).edges["visits"]
+        uctree.search(game, game.start(), evaluator=evaluator, num_simulations=50).edges["visits"]
         for evaluator in (inference.evaluator(module), inference.load_onnx(path, game))
     ]
     assert found[0].tolist() == found[1].tolist()
     code = (
-        f"import sys; from ramify import games, learn; learn.load_onnx({str(path)!r}, "
+        f"import sys; from uctree import games, learn; learn.load_onnx({str(path)!r}, "
         "games.tic_tac_toe(), symmetries=True); print('torch' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
@@ -251,7 +251,7 @@ def test_a_file_of_another_game_is_refused(tmp_path):
 def test_a_file_that_is_no_network_is_refused(tmp_path):
     path = tmp_path / "net.onnx"
     path.write_bytes(b"not a network")
-    with pytest.raises(RamifyError, match=r"net.onnx is no ONNX network that can be run"):
+    with pytest.raises(UctreeError, match=r"net.onnx is no ONNX network that can be run"):
         inference.load_onnx(path, games.tic_tac_toe())
 
 
@@ -265,7 +265,7 @@ class Frozen(Own):
 
 @pytest.mark.filterwarnings("ignore:.*might cause the trace to be incorrect")
 def test_a_module_that_cannot_be_exported_is_noticed():
-    with pytest.raises(RamifyError, match="Frozen answers otherwise as ONNX than in torch"):
+    with pytest.raises(UctreeError, match="Frozen answers otherwise as ONNX than in torch"):
         inference.predictor(shaken(Frozen()), games.tic_tac_toe(), backend="onnx")
 
 

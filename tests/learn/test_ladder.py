@@ -10,13 +10,13 @@ import sys
 import numpy as np
 import pytest
 
-from ramify import evaluators, games, solve
-from ramify.arena import rate
-from ramify.errors import RamifyError
-from ramify.learn import diagnosis, exact, ladder, together
-from ramify.learn.options import make_options
-from ramify.learn.run import Run
 from tests.exact import action_values, maxn
+from uctree import evaluators, games, solve
+from uctree.arena import rate
+from uctree.errors import UctreeError
+from uctree.learn import diagnosis, exact, ladder, together
+from uctree.learn.options import make_options
+from uctree.learn.run import Run
 
 pytest.importorskip("safetensors", reason="the extra learn is not installed")
 
@@ -147,7 +147,7 @@ def test_a_network_that_knows_nothing_is_measured_as_that(game, options):
 
 
 def test_asking_for_no_games_is_refused(game):
-    with pytest.raises(RamifyError, match="ladder_games=0"):
+    with pytest.raises(UctreeError, match="ladder_games=0"):
         ladder.measure(game, constant(game), make_options(game, ladder_games=0))
 
 
@@ -221,7 +221,7 @@ def test_priors_without_search_are_a_softmax_over_legal_actions(game):
 
 def test_what_is_not_a_network_is_refused(game, options):
     judge = evaluators.python(lambda states: np.zeros((len(states), 2)))
-    with pytest.raises(RamifyError, match="is not a network"):
+    with pytest.raises(UctreeError, match="is not a network"):
         together.predict(game, judge, [game.start()])
 
 

@@ -10,12 +10,12 @@ import sys
 import numpy as np
 import pytest
 
-from ramify import BrokenGame, RamifyError, games
+from uctree import BrokenGame, UctreeError, games
 
 torch = pytest.importorskip("torch", reason="the learn extra is not installed")
 
-from ramify.learn import network  # noqa: E402
-from ramify.learn.targets import squash  # noqa: E402
+from uctree.learn import network  # noqa: E402
+from uctree.learn.targets import squash  # noqa: E402
 
 torch.set_num_threads(1)  # tests run side by side
 
@@ -201,10 +201,10 @@ def test_a_network_is_rebuilt_from_its_description_as_json():
 
 
 def test_a_description_that_is_none_is_refused():
-    with pytest.raises(RamifyError, match="not the description of a network: missing a required"):
+    with pytest.raises(UctreeError, match="not the description of a network: missing a required"):
         network.build({"kind": "mlp"})
     good = network.describe(network.mlp(games.tic_tac_toe()))
-    with pytest.raises(RamifyError, match="got an unexpected keyword argument 'colour'"):
+    with pytest.raises(UctreeError, match="got an unexpected keyword argument 'colour'"):
         network.build(good | {"colour": "red"})
     with pytest.raises(ValueError, match=r'has kind "mlp" or "tower".*got kind=.resnet'):
         network.build(good | {"kind": "resnet"})
@@ -238,7 +238,7 @@ def test_a_module_of_ones_own_is_a_network():
 def test_the_description_of_a_module_of_ones_own_asks_for_it_again():
     description = network.describe(Own())
     assert description == {"kind": "own", "name": "tests.learn.test_network.Own"}
-    with pytest.raises(RamifyError, match=r"tests\.learn\.test_network\.Own: make it and hand it"):
+    with pytest.raises(UctreeError, match=r"tests\.learn\.test_network\.Own: make it and hand it"):
         network.build(description)
 
 
@@ -299,7 +299,7 @@ def test_bounded_values_need_a_range():
 
 def test_importing_the_package_does_not_load_torch():
     code = (
-        "import sys, ramify.learn; ramify.learn.targets; "
+        "import sys, uctree.learn; uctree.learn.targets; "
         "print(sorted({'torch', 'onnx', 'onnxruntime', 'numba'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
@@ -307,7 +307,7 @@ def test_importing_the_package_does_not_load_torch():
 
 
 def test_every_name_of_the_package_is_there():
-    from ramify import learn
+    from uctree import learn
 
     assert all(getattr(learn, name) is not None for name in learn.__all__)
     assert sorted(learn.__all__) == learn.__all__
@@ -317,6 +317,6 @@ def test_every_name_of_the_package_is_there():
 
 
 def test_without_the_extra_an_error_says_what_to_install():
-    code = "import sys; sys.modules['torch'] = None; from ramify.learn import mlp"
+    code = "import sys; sys.modules['torch'] = None; from uctree.learn import mlp"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
-    assert "needs torch, which is not installed: pip install 'ramify[learn]'" in done.stderr
+    assert "needs torch, which is not installed: pip install 'uctree[learn]'" in done.stderr

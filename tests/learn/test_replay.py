@@ -11,10 +11,11 @@ import shutil
 import numpy as np
 import pytest
 
-import ramify
-from ramify import games, specs
-from ramify.learn import targets
-from ramify.learn.replay import (
+import uctree
+from tests.learn.faults import killed_after, killed_at, mutated, small_disk
+from uctree import games, specs
+from uctree.learn import targets
+from uctree.learn.replay import (
     ENTRY,
     POLICY_SLOTS,
     Replay,
@@ -23,7 +24,6 @@ from ramify.learn.replay import (
     make_positions,
     position_dtype,
 )
-from tests.learn.faults import killed_after, killed_at, mutated, small_disk
 
 LEARNABLE = [name for name, make in specs.built_in().items() if make().rules.observe is not None]
 
@@ -113,7 +113,7 @@ def test_files_hold_no_pickle(tmp_path, game, episodes):
 def test_the_files_can_be_read_by_numpy_alone(tmp_path, game, episodes):
     filled(tmp_path, game, episodes).close()
     layout = json.loads((tmp_path / "layout.json").read_text())
-    dtype = ramify.treefile.dtype_from(layout["dtype"])
+    dtype = uctree.treefile.dtype_from(layout["dtype"])
     positions = np.memmap(tmp_path / "000000.positions", dtype, mode="r")
     assert np.array_equal(positions["returns"], np.concatenate(episodes)["returns"])
     index = np.fromfile(tmp_path / "episodes.index", ENTRY)
@@ -153,14 +153,14 @@ def huge_game():
         else:
             reward[0] = 1.0 if state.first > action else -1.0
             reward[1] = -reward[0]
-            state.to_play = ramify.OVER
+            state.to_play = uctree.OVER
         state.ply += 1
 
     def observe(state, player, planes):
         planes[0] = state.first / 10_000
         planes[1] = player
 
-    return ramify.Game(
+    return uctree.Game(
         dtype, legal, step, num_players=2, num_actions=10_000, observe=observe,
         observation_shape=(2,), payoff_range=(-1, 1), max_plies=2,
     )  # fmt: skip
@@ -204,7 +204,7 @@ def test_positions_that_cannot_be_trained_on_are_refused(
     wrong["policy_weight"] = 1.0
     wrong[field] = value
     with Replay(tmp_path, game) as replay:
-        with pytest.raises(ramify.RamifyError, match=told):
+        with pytest.raises(uctree.UctreeError, match=told):
             replay.append(0, wrong)
         assert replay.end == 0
 
@@ -212,22 +212,22 @@ def test_positions_that_cannot_be_trained_on_are_refused(
 def test_positions_of_another_game_are_refused(tmp_path, game):
     other = episode(games.tic_tac_toe(), 0)
     with Replay(tmp_path, game) as replay:
-        with pytest.raises(ramify.RamifyError, match="array of positions of connect_four"):
+        with pytest.raises(uctree.UctreeError, match="array of positions of connect_four"):
             replay.append(0, other)
-        with pytest.raises(ramify.RamifyError, match="at least one position"):
+        with pytest.raises(uctree.UctreeError, match="at least one position"):
             replay.append(0, np.zeros(0, position_dtype(game)))
 
 
 def test_a_folder_of_another_game_is_refused(tmp_path, game):
     Replay(tmp_path, game).close()
     with pytest.raises(
-        ramify.RamifyError, match=r"another game than tic_tac_toe.*num_actions is 7"
+        uctree.UctreeError, match=r"another game than tic_tac_toe.*num_actions is 7"
     ):
         Replay(tmp_path, games.tic_tac_toe())
 
 
 def test_a_game_without_observe_cannot_be_learned(tmp_path):
-    with pytest.raises(ramify.RamifyError, match=r"needs numbered actions and a function observe="):
+    with pytest.raises(uctree.UctreeError, match=r"needs numbered actions and a function observe="):
         Replay(tmp_path, games.loss_game())
 
 
@@ -266,12 +266,12 @@ def test_positions_are_drawn_by_their_weights(tmp_path, game, episodes):
 
 def test_nothing_to_draw_is_an_error(tmp_path, game, episodes):
     with Replay(tmp_path, game) as replay:
-        with pytest.raises(ramify.RamifyError, match="0 are there"):
+        with pytest.raises(uctree.UctreeError, match="0 are there"):
             replay.window(100).draw(np.random.default_rng(0), 4)
         positions = episodes[0].copy()
         positions["weight"] = 0.0
         replay.append(0, positions)
-        with pytest.raises(ramify.RamifyError, match="none has a weight above 0"):
+        with pytest.raises(uctree.UctreeError, match="none has a weight above 0"):
             replay.window(100).draw(np.random.default_rng(0), 4)
 
 
@@ -301,7 +301,7 @@ def test_dropped_files_leave_the_ids_known_and_the_numbers_as_they_were(tmp_path
         assert again.tobytes() == sample.tobytes()
         assert replay.window(10_000).num_positions < end
         assert replay.warnings == []
-        with pytest.raises(ramify.RamifyError, match="damaged, or were dropped"):
+        with pytest.raises(uctree.UctreeError, match="damaged, or were dropped"):
             replay.positions(0)
 
 
@@ -384,7 +384,7 @@ def check_after_fault(folder, game, episodes, least):
     assert again.warnings == []
     everything = b"".join(again.positions(n).tobytes() for n in range(len(episodes)))
     assert everything == b"".join(each.tobytes() for each in episodes)
-    assert not list(folder.glob(".ramify-*"))
+    assert not list(folder.glob(".uctree-*"))
 
 
 def kill_at_every_write(tmp_path, game, episodes, shard_bytes, step):
@@ -420,8 +420,8 @@ def test_a_process_killed_at_any_write_loses_no_episode_that_was_stored(tmp_path
 APPENDING = """
 import sys
 import numpy as np
-from ramify import games
-from ramify.learn.replay import Replay, position_dtype
+from uctree import games
+from uctree.learn.replay import Replay, position_dtype
 game = games.connect_four()
 episodes = np.load(sys.argv[2], allow_pickle=False)
 counts = np.load(sys.argv[3], allow_pickle=False)
@@ -502,7 +502,7 @@ def test_a_flipped_bit_costs_one_episode_which_is_named(tmp_path, game, episodes
 def _is_damaged(replay, number):
     try:
         replay.positions(number)
-    except ramify.RamifyError:
+    except uctree.UctreeError:
         return True
     return False
 
@@ -534,10 +534,10 @@ def test_a_damaged_layout_is_an_error_that_says_what_to_do(tmp_path, game, episo
     filled(tmp_path, game, episodes).close()
     path = tmp_path / "layout.json"
     path.write_text(path.read_text().replace("connect_four", "connect_five"))
-    with pytest.raises(ramify.RamifyError, match=r"checksum is wrong; restore it, or move"):
+    with pytest.raises(uctree.UctreeError, match=r"checksum is wrong; restore it, or move"):
         Replay(tmp_path, game)
     path.unlink()
-    with pytest.raises(ramify.RamifyError, match=r"layout.json is missing; restore it, or move"):
+    with pytest.raises(uctree.UctreeError, match=r"layout.json is missing; restore it, or move"):
         Replay(tmp_path, game)
 
 
@@ -569,7 +569,7 @@ def check_mutations(tmp_path, game, episodes, times, seed):
         path.write_bytes(mutated(content, rng))
         try:
             replay = Replay(folder, game)
-        except ramify.RamifyError:
+        except uctree.UctreeError:
             assert path.name == "layout.json"
             refused += 1
         else:
@@ -592,12 +592,12 @@ def test_a_full_disk_is_told_and_leaves_what_was_there(tmp_path, game, episodes)
     with small_disk(tmp_path / "disk", 128 * 1024) as disk:
         replay = Replay(disk / "replay", game)
         stored = 0
-        with contextlib.suppress(ramify.RamifyError):
+        with contextlib.suppress(uctree.UctreeError):
             for stored in range(10_000):
                 replay.append(stored, episodes[stored % 12])
         assert 5 < stored == replay.num_episodes < 10_000
         told = f"No space left on device while storing episode {stored}.*same call goes on"
-        with pytest.raises(ramify.RamifyError, match=told):
+        with pytest.raises(uctree.UctreeError, match=told):
             replay.append(stored, episodes[stored % 12])
         for number in range(stored):
             assert replay.positions(number).tobytes() == episodes[number % 12].tobytes()
@@ -612,5 +612,5 @@ def test_a_replay_that_is_read_only_takes_no_episode(tmp_path, game, episodes):
     empty = Replay(tmp_path / "none", game, read_only=True)
     assert empty.end == 0
     assert not (tmp_path / "none").exists()
-    with pytest.raises(ramify.RamifyError, match="read only"):
+    with pytest.raises(uctree.UctreeError, match="read only"):
         empty.append(0, episodes[0])

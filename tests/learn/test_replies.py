@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ramify import BrokenGame, games, solve
-from ramify.learn.replies import try_all
+from uctree import BrokenGame, games, solve
+from uctree.learn.replies import try_all
 
 GAME = games.tic_tac_toe()
 

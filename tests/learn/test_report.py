@@ -7,11 +7,11 @@ import shutil
 
 import pytest
 
-from ramify import games
-from ramify.errors import RamifyError
-from ramify.learn import report
-from ramify.learn.run import Run
 from tests.test_page import ARGUMENTS, Reader
+from uctree import games
+from uctree.errors import UctreeError
+from uctree.learn import report
+from uctree.learn.run import Run
 
 pytest.importorskip("safetensors", reason="the extra learn is not installed")
 
@@ -133,7 +133,7 @@ def test_an_interval_that_is_not_known_is_not_drawn(tmp_path):
 
 
 def test_a_page_that_cannot_be_written_leaves_what_was_there(run, tmp_path):
-    with pytest.raises(RamifyError, match="report"):
+    with pytest.raises(UctreeError, match="report"):
         report.write_report(run, tmp_path / "none" / "such" / "report.html")
     target = tmp_path / "report.html"
     report.write_report(run, target)

@@ -15,19 +15,19 @@ import msgspec
 import numpy as np
 import pytest
 
-import ramify
-from ramify import games, specs
-from ramify.learn import checkpoints, files
-from ramify.learn.options import (
+import uctree
+from tests.learn.faults import ROOT, killed_after, killed_at, mutated, plain_weights, small_disk
+from tests.learn.test_replay import LEARNABLE, episode
+from uctree import games, specs
+from uctree.learn import checkpoints, files
+from uctree.learn.options import (
     CHANGEABLE,
     Options,
     describe_options,
     make_options,
     read_options,
 )
-from ramify.learn.run import Run, load, new_network
-from tests.learn.faults import ROOT, killed_after, killed_at, mutated, plain_weights, small_disk
-from tests.learn.test_replay import LEARNABLE, episode
+from uctree.learn.run import Run, load, new_network
 
 torch = pytest.importorskip("torch", reason="the extra learn is not installed")
 pytest.importorskip("safetensors", reason="the extra learn is not installed")
@@ -60,7 +60,7 @@ def game():
     ],
 )
 def test_a_wrong_option_is_refused_with_what_came_and_what_is_expected(game, given, told):
-    with pytest.raises(ramify.RamifyError, match=told):
+    with pytest.raises(uctree.UctreeError, match=told):
         make_options(game, **given)
 
 
@@ -105,7 +105,7 @@ def test_every_option_is_described_in_one_line():
 
 
 def test_a_game_without_observe_cannot_be_learned(tmp_path):
-    with pytest.raises(ramify.RamifyError, match="needs numbered actions and a function observe="):
+    with pytest.raises(uctree.UctreeError, match="needs numbered actions and a function observe="):
         Run.begin(tmp_path / "run", games.point_mass())
     assert not (tmp_path / "run").exists()
 
@@ -125,7 +125,7 @@ def test_a_run_is_opened_with_the_options_it_was_begun_with(tmp_path, game):
 def test_none_is_refused_where_it_means_something(tmp_path, game):
     Run.begin(tmp_path, game, gradient_clip=0.5, num_simulations=20, max_iterations=5).close()
     with pytest.raises(
-        ramify.RamifyError, match=r"gradient_clip is 0\.5 in the folder and None now"
+        uctree.UctreeError, match=r"gradient_clip is 0\.5 in the folder and None now"
     ):
         Run.begin(tmp_path, game, gradient_clip=None)
     with Run.begin(tmp_path, game, num_simulations=None, max_iterations=None) as run:
@@ -139,7 +139,7 @@ def test_a_network_is_not_written_over_other_files(tmp_path, game):
         learned = run.learned()
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("all of it")
-    with pytest.raises(ramify.RamifyError, match="mine is not empty, and holds no network"):
+    with pytest.raises(uctree.UctreeError, match="mine is not empty, and holds no network"):
         learned.save(tmp_path / "mine")
     assert (tmp_path / "mine" / "thesis.txt").read_text() == "all of it"
     for _ in range(2):  # its own may be replaced
@@ -154,7 +154,7 @@ def test_other_options_are_refused_but_for_those_that_may_change(tmp_path, game)
         r"other options: num_simulations is 20 in the folder and 30 now; c is 1.25 in the folder "
         r"and 2.0 now\. Leave them out"
     )
-    with pytest.raises(ramify.RamifyError, match=told):
+    with pytest.raises(uctree.UctreeError, match=told):
         Run.begin(tmp_path, game, num_simulations=30, c=2, max_iterations=9)
     assert (tmp_path / "options.json").read_bytes() == before
     with Run.begin(tmp_path, game, num_simulations=20, max_iterations=9, workers=2) as run:
@@ -166,27 +166,27 @@ def test_other_options_are_refused_but_for_those_that_may_change(tmp_path, game)
 
 def test_another_game_is_refused(tmp_path, game):
     Run.begin(tmp_path, game).close()
-    with pytest.raises(ramify.RamifyError, match=r"another game than connect_four: .*num_actions"):
+    with pytest.raises(uctree.UctreeError, match=r"another game than connect_four: .*num_actions"):
         Run.begin(tmp_path, games.connect_four())
-    with pytest.raises(ramify.RamifyError, match=r"another game than connect_four"):
+    with pytest.raises(uctree.UctreeError, match=r"another game than connect_four"):
         Run.open(tmp_path, games.connect_four())
 
 
 def test_a_folder_with_something_else_is_refused_and_left_alone(tmp_path, game):
     (tmp_path / "thesis.txt").write_text("all of it")
-    with pytest.raises(ramify.RamifyError, match=r"holds no run, and is not empty: thesis.txt"):
+    with pytest.raises(uctree.UctreeError, match=r"holds no run, and is not empty: thesis.txt"):
         Run.begin(tmp_path, game)
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
-    with pytest.raises(ramify.RamifyError, match=r"not the folder of a run"):
+    with pytest.raises(uctree.UctreeError, match=r"not the folder of a run"):
         Run.open(tmp_path)
 
 
 def test_only_one_process_trains_in_a_folder(tmp_path, game):
     with Run.begin(tmp_path, game):
-        with pytest.raises(ramify.RamifyError, match="in use by another process that trains"):
+        with pytest.raises(uctree.UctreeError, match="in use by another process that trains"):
             Run.begin(tmp_path, game)
         looking = Run.open(tmp_path)
-        with pytest.raises(ramify.RamifyError, match=r"opened to look at; Run\.begin opens it"):
+        with pytest.raises(uctree.UctreeError, match=r"opened to look at; Run\.begin opens it"):
             looking.log("iteration")
     Run.begin(tmp_path, game).close()
 
@@ -194,7 +194,7 @@ def test_only_one_process_trains_in_a_folder(tmp_path, game):
 def test_a_game_of_ones_own_is_passed(tmp_path):
     other = own_game()
     Run.begin(tmp_path, other).close()
-    with pytest.raises(ramify.RamifyError, match=r"not one of ours; pass game="):
+    with pytest.raises(uctree.UctreeError, match=r"not one of ours; pass game="):
         Run.open(tmp_path)
     assert Run.open(tmp_path, other).game is other
 
@@ -210,12 +210,12 @@ def own_game():
     def step(state, action, reward):
         state.ply += 1
         reward[0] = action
-        state.to_play = ramify.OVER
+        state.to_play = uctree.OVER
 
     def observe(state, player, planes):
         planes[0] = state.ply
 
-    return ramify.Game(
+    return uctree.Game(
         dtype, legal, step, num_players=1, num_actions=2, observe=observe, observation_shape=(1,),
         payoff_range=(0, 1), max_plies=1, name="choose",
     )  # fmt: skip
@@ -398,7 +398,7 @@ def flip(path):
 
 def test_the_hash_of_weights_is_the_same_in_every_process(tmp_path, game):
     code = (
-        "import sys; from ramify import games; from ramify.learn.run import Run\n"
+        "import sys; from uctree import games; from uctree.learn.run import Run\n"
         "from tests.learn.faults import plain_weights\n"
         "run = Run.begin(sys.argv[1], games.tic_tac_toe())\n"
         "print(run.save(1, network=plain_weights(1)).weights_sha256)"
@@ -453,7 +453,7 @@ def test_weights_that_do_not_lie_in_one_piece_come_back_right(tmp_path, game):
 
 def test_weights_of_a_type_that_numpy_does_not_know_are_refused(tmp_path, game):
     with Run.begin(tmp_path, game) as run:
-        with pytest.raises(ramify.RamifyError, match=r"bias cannot be stored: .*BFloat16.*float32"):
+        with pytest.raises(uctree.UctreeError, match=r"bias cannot be stored: .*BFloat16.*float32"):
             run.save(1, network={"bias": torch.zeros(3, dtype=torch.bfloat16)})
         assert run.iterations() == []
 
@@ -469,7 +469,7 @@ def test_the_state_of_another_optimiser_comes_back(tmp_path, game):
         run.resume(network=network, optimizer=again)
         assert_same(optimizer.state_dict(), again.state_dict())
         few = torch.optim.AdamW([next(network.parameters())])
-        with pytest.raises(ramify.RamifyError, match="is of another optimiser than AdamW"):
+        with pytest.raises(uctree.UctreeError, match="is of another optimiser than AdamW"):
             run.resume(network=network, optimizer=few)
 
 
@@ -478,9 +478,9 @@ def test_a_network_of_another_shape_is_refused_by_name(tmp_path, game):
         run.save(1, network=new_network(game, run.options))
         wide = new_network(game, make_options(game, network_width=32))
         told = r"does not fit: body\.\d\.weight is \(16, .*\) in the checkpoint and \(32, .*\) here"
-        with pytest.raises(ramify.RamifyError, match=told):
+        with pytest.raises(uctree.UctreeError, match=told):
             run.resume(network=wide)
-        with pytest.raises(ramify.RamifyError, match=r"the checkpoint has no bias"):
+        with pytest.raises(uctree.UctreeError, match=r"the checkpoint has no bias"):
             run.resume(network={"bias": torch.zeros(3)})
 
 
@@ -494,12 +494,12 @@ def test_a_generator_that_was_not_stored_is_told(tmp_path, game):
         again = np.random.Generator(np.random.Philox(8))
         checkpoint.load_into(generators={"batches": again})
         assert np.array_equal(again.random(3), state)
-        with pytest.raises(ramify.RamifyError, match=r"has the generators batches; 'noise' is not"):
+        with pytest.raises(uctree.UctreeError, match=r"has the generators batches; 'noise' is not"):
             checkpoint.load_into(generators={"noise": rng})
         other = np.random.default_rng(0)
-        with pytest.raises(ramify.RamifyError, match=r"'batches' .* does not fit a Generator"):
+        with pytest.raises(uctree.UctreeError, match=r"'batches' .* does not fit a Generator"):
             checkpoint.load_into(generators={"batches": other})
-        with pytest.raises(ramify.RamifyError, match=r"'batches' .* it is one of numpy"):
+        with pytest.raises(uctree.UctreeError, match=r"'batches' .* it is one of numpy"):
             checkpoint.load_into(generators={"batches": torch.Generator()})
 
 
@@ -545,10 +545,10 @@ def test_a_damaged_checkpoint_is_told_and_the_one_before_it_is_used(tmp_path, ga
     os.truncate(folder / "000001/manifest.json", 10)
     with Run.begin(tmp_path, game) as run:
         with pytest.raises(
-            ramify.RamifyError, match=r"no checkpoint of .* is whole: .*Restore one"
+            uctree.UctreeError, match=r"no checkpoint of .* is whole: .*Restore one"
         ):
             run.resume(network=weights)
-        with pytest.raises(ramify.RamifyError, match="has no checkpoint that is whole"):
+        with pytest.raises(uctree.UctreeError, match="has no checkpoint that is whole"):
             run.learned()
 
 
@@ -565,7 +565,7 @@ def test_options_that_are_damaged_are_taken_from_a_checkpoint(tmp_path, game):
     assert Run.open(tmp_path).warnings == []
     shutil.rmtree(tmp_path / "checkpoints")
     path.write_text("{")
-    with pytest.raises(ramify.RamifyError, match=r"and no checkpoint tells what it said; restore"):
+    with pytest.raises(uctree.UctreeError, match=r"and no checkpoint tells what it said; restore"):
         Run.open(tmp_path)
 
 
@@ -584,7 +584,7 @@ def check_after_kill(folder, game, least):
             assert checkpoint.counters == {"games": 10 * iteration}
             for name, weights in plain_weights(iteration).items():
                 assert np.array_equal(checkpoint.weights[name], weights)
-        assert not list(folder.rglob(".ramify-*"))
+        assert not list(folder.rglob(".uctree-*"))
         assert [row["iteration"] for row in run.metrics("iteration")] in (
             list(range(1, found + 1)),
             list(range(1, found + 2)),
@@ -631,8 +631,8 @@ def test_a_process_killed_at_any_write_leaves_whole_checkpoints(tmp_path, game):
 
 SAVING = """
 import sys
-from ramify import games
-from ramify.learn.run import Run
+from uctree import games
+from uctree.learn.run import Run
 from tests.learn.faults import plain_weights
 run = Run.begin(sys.argv[1], games.tic_tac_toe(), keep_checkpoints=2)
 print("ready", flush=True)
@@ -721,9 +721,9 @@ def test_a_file_of_another_version_is_told(tmp_path, game):
     for path in (tmp_path / "options.json", tmp_path / "checkpoints/000001/manifest.json"):
         content = files.read_sealed(path)
         files.write_sealed(path, content | {"version": 99})
-    with pytest.raises(ramify.RamifyError, match=r"version 99; this ramify reads 'ramify run'"):
+    with pytest.raises(uctree.UctreeError, match=r"version 99; this uctree reads 'uctree run'"):
         Run.open(tmp_path)
-    with pytest.raises(ramify.RamifyError, match=r"version 99; this ramify reads 'ramify check"):
+    with pytest.raises(uctree.UctreeError, match=r"version 99; this uctree reads 'uctree check"):
         checkpoints.read(tmp_path / "checkpoints/000001")
 
 
@@ -734,7 +734,7 @@ def test_a_manifest_that_asks_for_something_else_is_refused(tmp_path, game):
     content = files.read_sealed(path)
     for change in ({"files": {}}, {"files": 3}, {"counters": {"games": "x"}}, {"surprise": 1}):
         files.write_sealed(path, content | change)
-        with pytest.raises(ramify.RamifyError, match=r"not a manifest|names no weights"):
+        with pytest.raises(uctree.UctreeError, match=r"not a manifest|names no weights"):
             checkpoints.read(path.parent)
 
 
@@ -745,11 +745,11 @@ def test_a_full_disk_is_told_and_the_checkpoint_before_stays(tmp_path, game):
             run.save(1, network=large)
             run.save(2, network=large)
             with pytest.raises(
-                ramify.RamifyError, match=r"No space left on device while writing checkpoint 3\..*"
+                uctree.UctreeError, match=r"No space left on device while writing checkpoint 3\..*"
             ):
                 run.save(3, network=large)
             assert run.iterations() == [1, 2]
-            assert not list((disk / "run").rglob(".ramify-*"))
+            assert not list((disk / "run").rglob(".uctree-*"))
             assert np.array_equal(run.checkpoint(2).weights["weights"], large["weights"])
             shutil.rmtree(disk / "run/checkpoints/000001")
             run.save(3, network=large)
@@ -761,14 +761,14 @@ def test_a_full_disk_leaves_metrics_and_options_whole(tmp_path, game):
     with small_disk(tmp_path / "disk", 64 * 1024) as disk:
         with Run.begin(disk / "run", game) as run:
             lines = 0
-            with contextlib.suppress(ramify.RamifyError):
+            with contextlib.suppress(uctree.UctreeError):
                 for lines in range(10_000):
                     run.log("iteration", iteration=lines)
-            with pytest.raises(ramify.RamifyError, match="No space left on device while adding"):
+            with pytest.raises(uctree.UctreeError, match="No space left on device while adding"):
                 run.log("iteration", iteration=lines)
             assert 5 < lines == len(run.metrics("iteration"))
             assert run.warnings == []
-        with pytest.raises(ramify.RamifyError, match="No space left on device while opening"):
+        with pytest.raises(uctree.UctreeError, match="No space left on device while opening"):
             Run.begin(disk / "run", game, max_iterations=7)
         assert Run.open(disk / "run").options == run.options
 
@@ -808,7 +808,7 @@ def test_the_averaged_network_is_what_was_learned(trained, tmp_path):
 
 def test_a_search_uses_what_was_learned(trained, game):
     folder, learner = trained
-    result = ramify.search(
+    result = uctree.search(
         game, game.start(), evaluator=Run.open(folder).evaluator(), num_simulations=30
     )
     observation = torch.from_numpy(game.observation(game.start(), 0))[None]
@@ -826,7 +826,7 @@ def test_what_was_learned_can_be_exported(trained, tmp_path, game):
 
 def test_a_run_without_a_checkpoint_has_learned_nothing(tmp_path, game):
     Run.begin(tmp_path, game).close()
-    with pytest.raises(ramify.RamifyError, match=r"has no checkpoint yet; train on"):
+    with pytest.raises(uctree.UctreeError, match=r"has no checkpoint yet; train on"):
         Run.open(tmp_path).evaluator()
 
 
@@ -845,7 +845,7 @@ def test_a_network_of_ones_own_is_handed_over(tmp_path, game):
     with Run.begin(tmp_path, game) as run:
         run.save(1, network=own)
     with pytest.raises(
-        ramify.RamifyError, match=r"OwnNetwork: make it and hand it over as network"
+        uctree.UctreeError, match=r"OwnNetwork: make it and hand it over as network"
     ):
         load(tmp_path).network()
     other = load(tmp_path, network=OwnNetwork()).network()

@@ -7,11 +7,11 @@ import itertools
 import numpy as np
 import pytest
 
-import ramify
-from ramify import evaluators, games
-from ramify.learn import selfplay
-from ramify.learn.options import make_options
-from ramify.learn.selfplay import Setup, by_playouts, play_episodes, search_options
+import uctree
+from uctree import evaluators, games
+from uctree.learn import selfplay
+from uctree.learn.options import make_options
+from uctree.learn.selfplay import Setup, by_playouts, play_episodes, search_options
 
 GAME = games.tic_tac_toe()
 
@@ -168,7 +168,7 @@ def endless(**options):
     def step(state, action, reward):
         state.to_play = 1 - state.to_play
 
-    return ramify.Game(
+    return uctree.Game(
         GAME.dtype, GAME.rules.legal, step, num_players=2, num_actions=9, name="endless",
         observe=GAME.rules.observe, observation_shape=GAME.observation_shape, **options,
     )  # fmt: skip
@@ -176,7 +176,7 @@ def endless(**options):
 
 def test_a_game_without_an_end_is_refused(monkeypatch):
     monkeypatch.setattr(selfplay, "ENDLESS", 7)
-    with pytest.raises(ramify.BrokenGame, match="endless is not over after 7 plies; give the game"):
+    with pytest.raises(uctree.BrokenGame, match="endless is not over after 7 plies; give the game"):
         played(endless())
 
 
@@ -204,7 +204,7 @@ def keeping(state, solution):
 
 
 def test_with_the_solver_proven_results_are_taught_and_kept():
-    solution, proven = ramify.solve(GAME), 0
+    solution, proven = uctree.solve(GAME), 0
     for episode in played(numbers=range(40), solver=True, num_simulations=60):
         seats = episode.positions["state"]["to_play"]
         exact = [

@@ -14,17 +14,17 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-import ramify
-from ramify import games
-from ramify.errors import RamifyError
-from ramify.learn.agents import NetworkAgent
-from ramify.learn.run import Run
+import uctree
 from tests.learn.faults import ROOT, killed_at
 from tests.learn.troubles import Poisoned
+from uctree import games
+from uctree.errors import UctreeError
+from uctree.learn.agents import NetworkAgent
+from uctree.learn.run import Run
 
 torch = pytest.importorskip("torch", reason="the extra learn is not installed")
 pytest.importorskip("onnxruntime", reason="the extra learn is not installed")
-training = pytest.importorskip("ramify.learn.training")
+training = pytest.importorskip("uctree.learn.training")
 
 SMALL = {
     "num_simulations": 8, "episodes_per_iteration": 8, "num_trees": 4, "batch_size": 16,
@@ -72,7 +72,7 @@ def test_training_in_two_processes_one_after_the_other_equals_training_in_one(
     game, whole, tmp_path
 ):
     code = (
-        "import sys; from ramify import games; from ramify.learn import train\n"
+        "import sys; from uctree import games; from uctree.learn import train\n"
         "train(games.tic_tac_toe(), sys.argv[1], max_iterations=2, schedule_iterations=4, "
         f"**{SMALL})"
     )
@@ -201,11 +201,11 @@ def test_a_network_of_ones_own_is_trained_and_measured(game, tmp_path):
     opened = Run.open(run.folder)
     for found in (run.network(), opened.network(network=Small(game))):
         assert np.array_equal(found.policy.weight.detach().numpy(), averaged)
-    with pytest.raises(RamifyError, match=r"a module of your own.*hand it over as network="):
+    with pytest.raises(UctreeError, match=r"a module of your own.*hand it over as network="):
         opened.evaluator()
-    result = ramify.search(game, game.start(), evaluator=run.evaluator(), num_simulations=20)
+    result = uctree.search(game, game.start(), evaluator=run.evaluator(), num_simulations=20)
     for evaluator in (opened.evaluator(network=Small(game)), run.evaluator(backend="torch")):
-        again = ramify.search(game, game.start(), evaluator=evaluator, num_simulations=20)
+        again = uctree.search(game, game.start(), evaluator=evaluator, num_simulations=20)
         assert again.edges["prior"] == pytest.approx(result.edges["prior"], abs=1e-6)
     agent = NetworkAgent(str(run.folder), simulations=5, network=Small(game))
     agent.begin(game, 0, seed=0)
@@ -217,7 +217,7 @@ def test_a_network_of_ones_own_is_trained_and_measured(game, tmp_path):
 
 def test_losses_that_are_no_numbers_end_it_with_a_diagnosis_and_the_last_checkpoint(game, tmp_path):
     # 8 episodes of at most 9 positions, each drawn twice: at most 9 steps of 16 in an iteration.
-    with pytest.raises(RamifyError) as failure:
+    with pytest.raises(UctreeError) as failure:
         training.train(
             game, tmp_path / "run", network=Small(game, good_steps=12), **SMALL, max_iterations=4
         )
@@ -232,9 +232,9 @@ def test_losses_that_are_no_numbers_end_it_with_a_diagnosis_and_the_last_checkpo
 
 
 def test_a_network_of_the_wrong_shape_is_refused(game, tmp_path):
-    with pytest.raises(RamifyError, match=r"logits.*9"):
+    with pytest.raises(UctreeError, match=r"logits.*9"):
         train(game, tmp_path / "run", 1, network=Small(game, num_actions=7))
-    with pytest.raises(RamifyError, match="observations"):
+    with pytest.raises(UctreeError, match="observations"):
         train(game, tmp_path / "other", 1, network=Small(games.connect_four()))
 
 
@@ -255,7 +255,7 @@ def test_an_episode_that_cannot_be_played_is_left_out_and_told(game, tmp_path, m
 def test_a_game_that_always_fails_ends_it_with_the_message(game, tmp_path, monkeypatch):
     poisoned = functools.partial(Poisoned, folder=str(tmp_path), deadly=tuple(range(8)))
     monkeypatch.setattr(training, "Setup", poisoned)
-    with pytest.raises(RamifyError, match="self-play of tic_tac_toe fails: 0 episodes were played"):
+    with pytest.raises(UctreeError, match="self-play of tic_tac_toe fails: 0 episodes were played"):
         train(game, tmp_path / "run", 2)
 
 
@@ -350,7 +350,7 @@ def test_the_kind_of_network_is_an_option(game, tmp_path, kind):
     run = train(game, tmp_path / "run", 1, network=kind)
     assert run.options.network == kind
     assert run.checkpoint().network["kind"] == kind
-    with pytest.raises(RamifyError, match="network='forest': expected 'mlp' or 'tower'"):
+    with pytest.raises(UctreeError, match="network='forest': expected 'mlp' or 'tower'"):
         train(game, tmp_path / "other", 1, network="forest")
 
 
@@ -404,7 +404,7 @@ def test_every_option_changes_what_comes_out(game, tmp_path, options, change):
     ],
 )
 def test_options_that_cannot_work_are_refused_before_anything_is_written(tmp_path, options, told):
-    with pytest.raises(RamifyError, match=told):
+    with pytest.raises(UctreeError, match=told):
         train(games.nim(), tmp_path / "run", 1, **options)
     assert not (tmp_path / "run").exists()
 
@@ -470,7 +470,7 @@ def test_the_learning_rate_falls_as_scheduled(kind, share, rate):
 
 
 def test_the_environment_lets_threads_wait_without_spinning():
-    code = "import os, ramify.learn as l; l.train; print(os.environ['OMP_WAIT_POLICY'])"
+    code = "import os, uctree.learn as l; l.train; print(os.environ['OMP_WAIT_POLICY'])"
     plain = {key: value for key, value in os.environ.items() if key != "OMP_WAIT_POLICY"}
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, env=plain, capture_output=True, text=True,

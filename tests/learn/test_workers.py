@@ -14,17 +14,17 @@ import uuid
 
 import pytest
 
-from ramify import games
-from ramify.errors import BrokenGame, RamifyError
-from ramify.game import Game
-from ramify.learn import inference
-from ramify.learn.options import make_options
-from ramify.learn.run import Run, new_network
-from ramify.learn.selfplay import Episode, Setup
-from ramify.learn.workers import Failed, Here, Rung, make_players
 from tests.learn import troubles
 from tests.learn.faults import ROOT
 from tests.learn.troubles import Noted, Poisoned, gone, marked, notes
+from uctree import games
+from uctree.errors import BrokenGame, UctreeError
+from uctree.game import Game
+from uctree.learn import inference
+from uctree.learn.options import make_options
+from uctree.learn.run import Run, new_network
+from uctree.learn.selfplay import Episode, Setup
+from uctree.learn.workers import Failed, Here, Rung, make_players
 
 torch = pytest.importorskip("torch", reason="the extra learn is not installed")
 pytest.importorskip("onnxruntime", reason="the extra learn is not installed")
@@ -148,18 +148,18 @@ def test_an_episode_that_raises_an_error_three_times_is_left_out_and_named(playe
 
 def test_an_error_in_every_episode_ends_it_with_the_message(players, make):
     hasty = troubles.over_at_once()
-    with pytest.raises(RamifyError, match="hasty is over before anyone has acted"):
+    with pytest.raises(UctreeError, match="hasty is over before anyone has acted"):
         list(players.play(make(game=hasty), CHUNKS))
 
 
 def test_errors_in_more_episodes_than_can_be_played_end_it(players, make):
     setup = make(Poisoned, deadly=(0, 1, 2))
-    with pytest.raises(RamifyError, match=r"self-play of tic_tac_toe fails: .*one over zero"):
+    with pytest.raises(UctreeError, match=r"self-play of tic_tac_toe fails: .*one over zero"):
         list(players.play(setup, [(0, 1, 2, 3)]))
 
 
 def test_after_an_error_they_play_on(players, make):
-    with pytest.raises(RamifyError):
+    with pytest.raises(UctreeError):
         list(players.play(make(game=troubles.over_at_once()), CHUNKS))
     assert sorted(each.number for each in players.play(make(), CHUNKS)) == NUMBERS
 
@@ -280,7 +280,7 @@ def test_one_worker_plays_here(game):
 # --- a training and its workers ------------------------------------------------------------------
 
 TRAIN = [
-    "-m", "ramify", "train", "tic_tac_toe", "--num-simulations", "20", "--ladder-games", "0",
+    "-m", "uctree", "train", "tic_tac_toe", "--num-simulations", "20", "--ladder-games", "0",
     "--checkpoint-interval", "1", "--episodes-per-iteration", "16", "--num-trees", "8",
     "--workers", "2",
 ]  # fmt: skip
@@ -288,7 +288,7 @@ TRAIN = [
 
 def begin_training(folder, backend):
     """A training in a process of its own that has written a checkpoint, and the mark of it."""
-    mark = f"RAMIFY_TEST={uuid.uuid4().hex}"
+    mark = f"UCTREE_TEST={uuid.uuid4().hex}"
     name, _, value = mark.partition("=")
     process = subprocess.Popen(
         [sys.executable, *TRAIN, "--folder", str(folder), "--backend", backend], cwd=ROOT,
@@ -330,8 +330,8 @@ def test_a_killed_training_leaves_no_workers_and_goes_on_later(tmp_path, backend
 def test_a_script_without_a_guard_is_told_what_to_do(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
-        "from ramify import games\n"
-        "from ramify.learn import train\n"
+        "from uctree import games\n"
+        "from uctree.learn import train\n"
         f"train(games.tic_tac_toe(), {str(tmp_path / 'run')!r}, workers=2, num_simulations=4)\n"
     )
     done = subprocess.run(

@@ -9,10 +9,10 @@ import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
-import ramify
-from ramify import games
-from ramify.learn.selfplay import Setup
-from ramify.learn.workers import Rung
+import uctree
+from uctree import games
+from uctree.learn.selfplay import Setup
+from uctree.learn.workers import Rung
 
 
 @dataclass(frozen=True)
@@ -71,9 +71,9 @@ def over_at_once():
     whole = games.tic_tac_toe()
 
     def start(state):
-        state.to_play = ramify.OVER
+        state.to_play = uctree.OVER
 
-    return ramify.Game(
+    return uctree.Game(
         whole.dtype, whole.rules.legal, whole.rules.step, num_players=2, num_actions=9,
         observe=whole.rules.observe, observation_shape=whole.observation_shape, start=start,
         name="hasty",

@@ -1,0 +1,136 @@
+"""Monte Carlo tree search for games and planning problems written in plain Python."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from uctree.errors import BrokenGame, IllegalAction, IncompletePath, UctreeError
+from uctree.game import (
+    CHANCE,
+    OVER,
+    Box,
+    Episode,
+    Game,
+    Sphere,
+    board_symmetries,
+    random_below,
+    random_bits,
+    random_normal,
+    random_unit,
+)  # fmt: skip
+
+if TYPE_CHECKING:
+    from uctree import (
+        arena,
+        backup,
+        choice,
+        continuous,
+        evaluators,
+        games,
+        learn,
+        principle,
+        refine,
+        regret,
+        selection,
+        stopping,
+    )
+    from uctree._compile import CacheEntry, cache_entries, cache_folder, clear_cache
+    from uctree.arena.advice import advise
+    from uctree.bits import lowest_bit, nth_bit, popcount
+    from uctree.comparison import Comparison, compare
+    from uctree.contract import Finding, Report
+    from uctree.doctor import check
+    from uctree.mcts import Progress, Searcher, search, search_many
+    from uctree.result import SearchResult
+    from uctree.rulespeed import RuleSpeed, rule_speed
+    from uctree.solver import Solution, solve
+    from uctree.tree import Node, Tree
+    from uctree.variation import Variation
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "CHANCE",
+    "OVER",
+    "Box",
+    "BrokenGame",
+    "CacheEntry",
+    "Comparison",
+    "Episode",
+    "Finding",
+    "Game",
+    "IllegalAction",
+    "IncompletePath",
+    "Node",
+    "Progress",
+    "Report",
+    "RuleSpeed",
+    "SearchResult",
+    "Searcher",
+    "Solution",
+    "Sphere",
+    "Tree",
+    "UctreeError",
+    "Variation",
+    "advise",
+    "arena",
+    "backup",
+    "board_symmetries",
+    "cache_entries",
+    "cache_folder",
+    "check",
+    "choice",
+    "clear_cache",
+    "compare",
+    "continuous",
+    "evaluators",
+    "games",
+    "learn",
+    "lowest_bit",
+    "nth_bit",
+    "popcount",
+    "principle",
+    "random_below",
+    "random_bits",
+    "random_normal",
+    "random_unit",
+    "refine",
+    "regret",
+    "rule_speed",
+    "search",
+    "search_many",
+    "selection",
+    "solve",
+    "stopping",
+]  # fmt: skip
+
+# Loaded on first use, so that `import uctree` stays light.
+_LATER = {
+    "Node": "tree", "Tree": "tree", "SearchResult": "result", "Variation": "variation",
+    "Comparison": "comparison", "compare": "comparison",
+    "Progress": "mcts", "Searcher": "mcts", "search": "mcts", "search_many": "mcts",
+    "CacheEntry": "_compile", "cache_entries": "_compile", "cache_folder": "_compile",
+    "clear_cache": "_compile", "check": "doctor", "Report": "contract", "Finding": "contract",
+    "solve": "solver", "Solution": "solver", "rule_speed": "rulespeed", "RuleSpeed": "rulespeed",
+    "popcount": "bits", "lowest_bit": "bits", "nth_bit": "bits", "advise": "arena.advice",
+}  # fmt: skip
+_MODULES = (
+    "arena", "backup", "choice", "continuous", "evaluators", "games", "learn", "principle",
+    "refine", "regret", "selection", "stopping",
+)  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATER:
+        value = getattr(importlib.import_module(f"uctree.{_LATER[name]}"), name)
+    elif name in _MODULES:
+        value = importlib.import_module(f"uctree.{name}")
+    else:
+        raise AttributeError(f"module 'uctree' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

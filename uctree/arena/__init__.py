@@ -1,0 +1,50 @@
+"""Matches between agents: who is stronger, and how sure that is."""
+
+from __future__ import annotations
+
+from uctree.arena.ablation import Ablation, AblationProgress, ablate
+from uctree.arena.advice import Advice, AdviceProgress, advise, random_states
+from uctree.arena.agents import Agent, GreedyAgent, RandomAgent, SearchAgent, make_agent
+from uctree.arena.episodes import play
+from uctree.arena.matches import MatchProgress, match, read_match
+from uctree.arena.ratings import (
+    Ratings,
+    Sprt,
+    SprtState,
+    bradley_terry,
+    expected_score,
+    placement_scores,
+    rate,
+)
+from uctree.arena.records import GameRecord, read_games
+from uctree.arena.standings import MatchResult, Standing
+
+__all__ = [
+    "Ablation",
+    "AblationProgress",
+    "Advice",
+    "AdviceProgress",
+    "Agent",
+    "GameRecord",
+    "GreedyAgent",
+    "MatchProgress",
+    "MatchResult",
+    "RandomAgent",
+    "Ratings",
+    "SearchAgent",
+    "Sprt",
+    "SprtState",
+    "Standing",
+    "ablate",
+    "advise",
+    "bradley_terry",
+    "expected_score",
+    "make_agent",
+    "match",
+    "placement_scores",
+    "play",
+    "random_states",
+    "rate",
+    "read_games",
+    "read_match",
+]

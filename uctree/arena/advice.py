@@ -1,0 +1,584 @@
+"""advise(): which rule and how many simulations a game needs, measured on states of it.
+
+Every search is held against a reference: exact values where what follows a state is small enough to
+be solved, and otherwise two searches that are far longer than those that are measured. Rules are
+tried at growing budgets, and those that lose most are dropped on the way.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import json
+import math
+import os
+import random
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from uctree import evaluators, specs
+from uctree.arena.agents import derived_seed, search_options
+from uctree.arena.dice import random_walk
+from uctree.arena.ratings import mean_interval, rate
+from uctree.arena.references import Reference, deep_reference, exact_reference
+from uctree.arena.reports import markdown_table, plain_row, write_files
+from uctree.arena.standings import span
+from uctree.chart import Series, line_chart
+from uctree.columns import aligned
+from uctree.errors import UctreeError
+from uctree.game import ENDLESS, Game, State
+from uctree.mcts import Searcher, search
+from uctree.result import SearchResult
+
+BUDGETS = (10, 30, 100, 300, 1000, 3000, 10_000)
+RULES = (
+    "ucb1()", "ucb1(c=0.35)", "ucb1(c=0.7)", "ucb1(c=2.8)", "ucb1_tuned()",
+    "puct()", "puct(c=2.5)", "puct(c=5)",
+    "puct(fpu='infinite')", "puct(c=2.5, fpu='infinite')", "puct(c=5, fpu='infinite')",
+    "rave()",
+)  # fmt: skip
+RULES_WITH_PRIORS = (
+    "puct()", "puct(c=0.6)", "puct(c=2.5)", "puct(c=5)", "puct(fpu='parent')",
+    "puct(fpu='infinite')", "puct(c=2.5, fpu='parent')", "one_loop()",
+)  # fmt: skip
+DEEPER = 10  # the reference has so many times the simulations of the largest budget
+LEAST_DEEPER = 3  # with less the report warns
+NUM_LATE = 3  # rules are compared over so many of the largest budgets
+FEWEST_KEPT = 3  # rules that are measured at every budget
+MANY_DOUBTS = 0.1  # the share of doubtful states from which on a reference is called so
+FEW_STATES = 10  # below, intervals over states are rough
+MOST_TRIES = 50  # random episodes for each state that is wanted
+_NOT_OPTIONS = ("num_simulations", "seconds", "seed", "selection", "tree", "progress", "stop")
+
+
+@dataclass(frozen=True)
+class AdviceProgress:
+    """How far the measurement is; handed to `progress` after every state."""
+
+    done: int  # simulations
+    total: int  # at most
+    text: str
+
+
+@dataclass(frozen=True)
+class Measure:
+    """How one rule did at one budget."""
+
+    rule: str
+    simulations: int
+    agreement: float  # the share of searches whose action is among the best
+    agreement_interval: tuple[float, float]
+    loss: float  # what their actions give away on average
+    loss_interval: tuple[float, float]
+
+
+def advise(
+    game: Game | str,
+    states: Sequence[State] | None = None,
+    *,
+    budgets: Sequence[int] = BUDGETS,
+    rules: Sequence[str] | None = None,
+    num_positions: int = 50,
+    num_seeds: int = 3,
+    reference_simulations: int | None = None,
+    max_states: int = 200_000,
+    tolerance: float = 0.01,
+    seed: int = 0,
+    progress: Callable[[AdviceProgress], None] | None = None,
+    **options: Any,
+) -> Advice:
+    """Which rule and how many simulations to use, from searches of `states`.
+
+    Ctrl-C ends it with what there is once a budget has been measured.
+
+    Args:
+        game: or its text, as `connect_four(rows=5)`.
+        states: those that matter to you; positions of random episodes by default.
+        budgets: numbers of simulations.
+        rules: selection rules as text, the one to beat first; by default a few, with several c.
+        num_positions: how many states to draw where none are given.
+        num_seeds: searches of each state, rule and budget.
+        reference_simulations: of each of the two searches of a state that cannot be solved; ten
+            times the largest budget.
+        max_states: a state that at most so many can follow is solved exactly; 0 for none.
+        tolerance: actions count as equally good within this share of the range of returns.
+        progress: called with an `AdviceProgress` after every state.
+        options: common to all searches, as in `uctree.search`.
+    """
+    chosen = specs.read_game(game) if isinstance(game, str) else game
+    _refuse_vectors(chosen)
+    known = [name for name in search_options() if name not in _NOT_OPTIONS]
+    for name in options:
+        if name in _NOT_OPTIONS:
+            raise TypeError(f"advise finds {name} itself; leave it away")
+        if name not in known:
+            raise TypeError(f"search has no option {name!r}; it has {', '.join(known)}")
+    steps = _checked(budgets, num_seeds, tolerance)
+    if reference_simulations is not None and reference_simulations < 1:
+        raise UctreeError(
+            f"reference_simulations must be at least 1, or None; got {reference_simulations}"
+        )
+    drawn = random_states(chosen, num_positions, seed) if states is None else list(states)
+    kept = [chosen.copy(state) for state in drawn if _has_choice(chosen, state)]
+    if not kept:
+        raise UctreeError(
+            f"{chosen.name}: none of the {len(drawn)} states has anything to decide; give states "
+            "in which a player has several actions"
+        )
+    trial = _Trial(chosen, kept, steps, fitting_rules(chosen, rules, options), num_seeds, seed,
+                   options, progress)  # fmt: skip
+    deep = reference_simulations or DEEPER * max(steps)
+    trial.find_references(deep, max_states, tolerance)
+    status = trial.measure()
+    return Advice(
+        chosen, len(drawn), trial.references, deep, tolerance, num_seeds, trial.rules, trial.steps,
+        trial.losses, status, dict(options),
+    )  # fmt: skip
+
+
+def random_states(
+    game: Game, num_positions: int, seed: int = 0, root: State | None = None
+) -> list[np.record]:
+    """Different states in which a player has a choice, each from a random episode of its own.
+
+    Args:
+        root: where the episodes begin, itself the first of the states; the start of the game, which
+            is none of them, by default.
+    """
+    if num_positions < 1:
+        raise UctreeError(f"the number of positions must be at least 1; got {num_positions}")
+    _refuse_vectors(game)
+    rng = random.Random(derived_seed(seed, "positions"))
+    found: dict[bytes, np.record] = {}
+    if root is not None and _has_choice(game, root):
+        found[game.key(root)] = game.copy(root)
+    for _ in range(MOST_TRIES * num_positions):
+        if len(found) == num_positions:
+            break
+        begin = game.start() if root is None else game.copy(root)
+        _, walked = random_walk(game, begin, game.max_plies or ENDLESS, rng)
+        states = [state for state in walked if _has_choice(game, state)]
+        if states:
+            state = rng.choice(states)
+            found.setdefault(game.key(state), state)
+    return list(found.values())
+
+
+def _refuse_vectors(game: Game) -> None:
+    if game.is_continuous:
+        raise UctreeError(
+            f"the actions of {game.name} are vectors, and advice is on games whose actions are "
+            "numbers; `uctree continuous` compares ways to solve such a game"
+        )
+
+
+def _has_choice(game: Game, state: State) -> bool:
+    return game.to_play(state) >= 0 and len(game.legal(state)) > 1
+
+
+# --- measuring -----------------------------------------------------------------------------------
+
+
+def _checked(budgets: Sequence[int], num_seeds: int, tolerance: float) -> list[int]:
+    steps = sorted(set(budgets))
+    if not steps or any(type(step) is not int or step < 1 for step in steps):
+        raise UctreeError(f"budgets are whole numbers of at least 1; got {list(budgets)}")
+    if num_seeds < 1:
+        raise UctreeError(f"num_seeds must be at least 1; got {num_seeds}")
+    if not 0 <= tolerance < 1:
+        raise UctreeError(f"tolerance is a share of the range, from 0 to 1; got {tolerance}")
+    return steps
+
+
+def fitting_rules(
+    game: Game, rules: Sequence[str] | None, options: dict[str, Any]
+) -> dict[str, dict[str, Any]]:
+    """The options of a search for each rule, by its text.
+
+    Of the rules that we propose those are left out that do not go with the game or the options.
+    """
+    given = options.get("evaluator")
+    evaluator = evaluators.compiled(given) if inspect.isfunction(given) else given
+    has_priors = evaluator is not None and evaluator.gives_priors
+    found: dict[str, dict[str, Any]] = {}
+    for text in rules or (RULES_WITH_PRIORS if has_priors else RULES):
+        rule = specs.read_rule(text, "selection", specs.rule_functions("selection"))
+        try:
+            Searcher(game, selection=rule, **options)
+        except ValueError as error:
+            if rules is not None or not found:
+                raise UctreeError(f"selection {text}: {error}") from error
+            continue
+        found[text] = {**options, "selection": rule}
+    return found
+
+
+def kept_rules(num_rules: int, num_budgets: int) -> list[int]:
+    """How many rules are measured at each budget: all at two, then ever half of them.
+
+    >>> kept_rules(12, 6)
+    [12, 12, 6, 3, 3, 3]
+    """
+    return [
+        min(num_rules, max(FEWEST_KEPT, math.ceil(num_rules / 2 ** max(0, place - 1))))
+        for place in range(num_budgets)
+    ]
+
+
+class _Trial:
+    """A measurement under way."""
+
+    def __init__(
+        self, game: Game, states: list[np.record], steps: list[int],
+        candidates: dict[str, dict[str, Any]], num_seeds: int, seed: int,
+        options: dict[str, Any], progress: Callable[[AdviceProgress], None] | None,
+    ) -> None:  # fmt: skip
+        self.game, self.states, self.steps = game, states, steps
+        self.candidates, self.num_seeds, self.seed = candidates, num_seeds, seed
+        self.options, self.progress = options, progress
+        self.rules = list(candidates)
+        self.references: list[Reference] = []
+        self.losses: dict[tuple[str, int], np.ndarray] = {}  # [num_states, num_seeds] of each
+        self.done = 0
+        counts = kept_rules(len(self.rules), len(steps))
+        searches = len(states) * num_seeds
+        self.total = sum(searches * n * step for n, step in zip(counts, steps, strict=True))
+
+    def find_references(self, deep: int, max_states: int, tolerance: float) -> None:
+        """What the actions of every state are worth."""
+        self.total += 2 * deep * len(self.states)
+        # A search that proves its root ends early, and knows little of the other actions then.
+        options = {**self.options, "solver": False}
+        for place, state in enumerate(self.states):
+            found = exact_reference(self.game, state, max_states, tolerance) if max_states else None
+            if found is None:
+                pair = [
+                    self._search(
+                        state, deep, derived_seed(self.seed, "deep", place, again), options
+                    )
+                    for again in range(2)
+                ]
+                found = deep_reference(self.game, state, pair, tolerance)
+                self._tell(2 * deep, f"reference of state {place + 1}")
+            else:
+                self.total -= 2 * deep
+            self.references.append(found)
+
+    def measure(self) -> str:
+        """Search with every rule at growing budgets; "complete", or "interrupted" by Ctrl-C."""
+        names = list(self.rules)
+        counts = kept_rules(len(names), len(self.steps))
+        try:
+            for place, step in enumerate(self.steps):
+                names = self._best(names, self.steps[max(0, place - 1)], counts[place])
+                done = {(name, step): self._losses(name, step) for name in names}
+                self.losses.update(done)
+        except KeyboardInterrupt:
+            if not self.losses:
+                raise
+            return "interrupted"
+        return "complete"
+
+    def _best(self, names: list[str], step: int, count: int) -> list[str]:
+        """Those that lose least at this budget, and the first of all to compare with."""
+        if count >= len(names):
+            return names
+        first, *others = names
+        kept = sorted(others, key=lambda name: float(self.losses[name, step].mean()))[: count - 1]
+        return [first, *(name for name in others if name in kept)]
+
+    def _losses(self, name: str, step: int) -> np.ndarray:
+        table = np.zeros((len(self.states), self.num_seeds))
+        for place, state in enumerate(self.states):
+            for again in range(self.num_seeds):
+                seed = derived_seed(self.seed, name, step, place, again)
+                result = self._search(state, step, seed, self.candidates[name])
+                assert result.action is not None, "a player has a choice"
+                table[place, again] = self.references[place].loss(result.action)
+            self._tell(step * self.num_seeds, f"{step:,} simulations, {name}")
+        return table
+
+    def _search(
+        self, state: np.record, simulations: int, seed: int, options: dict[str, Any]
+    ) -> SearchResult:
+        result = search(self.game, state, num_simulations=simulations, seed=seed, **options)
+        if result.status == "interrupted":
+            raise KeyboardInterrupt
+        return result
+
+    def _tell(self, simulations: int, text: str) -> None:
+        self.done += simulations
+        if self.progress is not None:
+            self.progress(AdviceProgress(self.done, self.total, text))
+
+
+# --- what comes out ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Advice:
+    """How rules and budgets did on states of a game, and what to use. Print it for a table."""
+
+    game: Game
+    num_given: int  # states, with those in which there is nothing to decide
+    references: list[Reference]  # of those in which there is
+    reference_simulations: int
+    tolerance: float
+    num_seeds: int
+    rules: list[str]  # the one to beat first
+    budgets: list[int]
+    losses: dict[tuple[str, int], np.ndarray]  # by rule and budget, [num_states, num_seeds]
+    status: str  # "complete" or "interrupted"
+    options: dict[str, Any]  # common to all searches
+
+    @functools.cached_property
+    def table(self) -> list[Measure]:
+        """A row for each rule and budget that were measured."""
+        margins = np.array([reference.margin for reference in self.references])[:, None]
+        rows = []
+        for (rule, step), losses in self.losses.items():
+            agree, loss = (losses <= margins).mean(axis=1), losses.mean(axis=1)
+            rows.append(
+                Measure(
+                    rule, step, float(agree.mean()), _share_interval(agree),
+                    float(loss.mean()), _not_below(0.0, mean_interval(loss)),
+                )
+            )  # fmt: skip
+        return rows
+
+    @functools.cached_property
+    def rule(self) -> str:
+        """The suggested rule: the first one, unless another one loses less beyond noise."""
+        best, difference = self._closest
+        return best if difference[1] > 0 else self.rules[0]
+
+    @functools.cached_property
+    def simulations(self) -> int:
+        """The smallest budget of the suggested rule beyond which nothing is gained for sure.
+
+        Not by any larger one, nor by all of them taken together.
+        """
+        steps = self._steps(self.rule)
+        for place, step in enumerate(steps):
+            larger = steps[place + 1 :]
+            tried = [*([more] for more in larger), larger] if larger else []
+            if not any(self._gain(step, more)[1] > 0 for more in tried):
+                return step
+        return steps[-1]
+
+    @property
+    def call(self) -> str:
+        """The search that is suggested, to copy."""
+        selection = re.sub(r"(\w+)\(", r"uctree.selection.\1(", self.rule)
+        more = "".join(f", {name}={_shown(name, value)}" for name, value in self.options.items())
+        return (
+            f"uctree.search(game, state, num_simulations={self.simulations}, "
+            f"selection={selection}{more})"
+        )
+
+    @functools.cached_property
+    def notes(self) -> list[str]:
+        """How sure that is, in sentences."""
+        return [*self._reference_notes(), *self._rule_notes(), *self._budget_notes()]
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it, ready for `json.dumps`."""
+        return {
+            "game": self.game.name,
+            "status": self.status,
+            "states": len(self.references),
+            "states_exact": sum(reference.exact for reference in self.references),
+            "states_doubtful": sum(reference.doubtful for reference in self.references),
+            "reference_simulations": self.reference_simulations,
+            "tolerance": self.tolerance,
+            "seeds": self.num_seeds,
+            "rule": self.rule,
+            "simulations": self.simulations,
+            "call": self.call,
+            "notes": self.notes,
+            "rows": [plain_row(row) for row in self.table],
+        }
+
+    def __str__(self) -> str:
+        return "\n".join(
+            [
+                self._headline(),
+                "",
+                *aligned(self._cells()),
+                "",
+                *self.notes,
+                "",
+                self._end(),
+            ]
+        )
+
+    def markdown(self) -> str:
+        """The same in Markdown."""
+        parts = [self._headline(), markdown_table(self._cells()), *self.notes, f"`{self.call}`"]
+        return "\n\n".join(parts) + "\n"
+
+    def chart(self) -> str:
+        """Agreement with the reference against the budget as an SVG picture."""
+        last = max(step for _, step in self.losses)
+        names = [rule for rule in self.rules if (rule, last) in self.losses]
+        return line_chart(
+            [self._series(name) for name in names],
+            title=f"{self.game.name}: agreement with the reference, "
+            f"{_count(len(self.references), 'state')}",
+            x_label="simulations",
+            y_label="share of best actions",
+            log_x=True,
+        )
+
+    def save(self, folder: str | os.PathLike[str]) -> list[Path]:
+        """The files written: table.md, chart.svg and advice.json."""
+        texts = {
+            "table.md": self.markdown(),
+            "chart.svg": self.chart(),
+            "advice.json": json.dumps(self.to_json(), indent=2) + "\n",
+        }
+        return write_files(folder, texts)
+
+    # Parts of the above.
+
+    def _steps(self, rule: str) -> list[int]:
+        return [step for step in self.budgets if (rule, step) in self.losses]
+
+    @functools.cached_property
+    def _closest(self) -> tuple[str, tuple[float, float, float]]:
+        """The rule that loses least at the largest budgets, and by how much less than the first."""
+        late = self._steps(self.rules[0])[-NUM_LATE:]
+        finalists = [
+            rule for rule in self.rules if all((rule, step) in self.losses for step in late)
+        ]
+        means = {
+            rule: np.mean([self.losses[rule, step].mean(axis=1) for step in late], axis=0)
+            for rule in finalists
+        }
+        best = min(finalists, key=lambda rule: float(means[rule].mean()))
+        return best, _difference(means[self.rules[0]] - means[best])
+
+    def _gain(self, step: int, larger: list[int]) -> tuple[float, float, float]:
+        """What the suggested rule loses less with larger budgets, state by state."""
+        more = np.mean([self.losses[self.rule, each].mean(axis=1) for each in larger], axis=0)
+        return _difference(self.losses[self.rule, step].mean(axis=1) - more)
+
+    def _headline(self) -> str:
+        n, exact = len(self.references), sum(reference.exact for reference in self.references)
+        deep = f"two searches of {self.reference_simulations:,} simulations"
+        if exact == n:
+            reference = "exact values"
+        elif exact:
+            reference = f"exact values of {exact}, {deep} of the other {n - exact}"
+        else:
+            reference = deep
+        return (
+            f"{self.game.name}: {_count(n, 'state')}, {_count(self.num_seeds, 'seed')} each; "
+            f"reference: {reference}; "
+            f"agreement within {100 * self.tolerance:g} % of the range; {self.status}"
+        )
+
+    def _cells(self) -> list[list[str]]:
+        rows = [["rule", "simulations", "agreement", "95 %", "loss", "95 %"]]
+        for row in self.table:
+            rows.append(
+                [
+                    row.rule, f"{row.simulations:,}", f"{row.agreement:.3f}",
+                    span(row.agreement_interval, ".3f"), f"{row.loss:.4f}",
+                    span(row.loss_interval, ".4f"),
+                ]
+            )  # fmt: skip
+        return rows
+
+    def _end(self) -> str:
+        return f"suggested: {self.call}"
+
+    def _reference_notes(self) -> list[str]:
+        n, notes = len(self.references), []
+        skipped = self.num_given - n
+        if skipped:
+            notes.append(f"{skipped} of {self.num_given} states have nothing to decide: left out")
+        if n < FEW_STATES:
+            notes.append(f"only {_count(n, 'state')}: the intervals say little")
+        deep = [reference for reference in self.references if not reference.exact]
+        if deep and self.reference_simulations < LEAST_DEEPER * max(self.budgets):
+            notes.append(
+                f"the reference of {self.reference_simulations:,} simulations is hardly longer "
+                f"than the largest budget, {max(self.budgets):,}: it cannot judge that"
+            )
+        doubtful = sum(reference.doubtful for reference in deep)
+        if doubtful:
+            much = doubtful > MANY_DOUBTS * n
+            notes.append(
+                f"in {doubtful} of {len(deep)} states the two long searches disagree by more than "
+                "the tolerance" + (": the reference itself is doubtful, make it longer" * much)
+            )
+        return notes
+
+    def _rule_notes(self) -> list[str]:
+        first = self.rules[0]
+        if len(self.rules) == 1:
+            return []
+        best, (mean, low, high) = self._closest
+        if best == first:
+            return [f"no rule loses less than {first} at the largest budgets"]
+        by = f"by {mean:.4f} (95 %: {span((low, high), '+.4f')})"
+        if low > 0:
+            return [f"{best} loses less than {first} {by}"]
+        return [f"within noise: {best} loses less than {first} {by}; {first} is kept"]
+
+    def _budget_notes(self) -> list[str]:
+        steps = self._steps(self.rule)
+        if len(steps) < 2:
+            return ["one budget alone says nothing about how many simulations are enough"]
+        if self.simulations == steps[-1]:
+            mean, low, high = self._gain(steps[-2], steps[-1:])
+            return [
+                f"{self.rule} still gains at the largest budget, {mean:.4f} over {steps[-2]:,} "
+                f"simulations (95 %: {span((low, high), '+.4f')}): try larger ones"
+            ]
+        mean, low, high = self._gain(self.simulations, steps[-1:])
+        note = (
+            f"beyond {self.simulations:,} simulations {self.rule} gains nothing that is sure: "
+            f"{mean:.4f} by {steps[-1]:,} (95 %: {span((low, high), '+.4f')})"
+        )
+        margin = float(np.mean([reference.margin for reference in self.references]))
+        return [f"{note}; more states would tell" if high > margin else note]
+
+    def _series(self, rule: str) -> Series:
+        rows = [row for row in self.table if row.rule == rule]
+        low, high = zip(*(row.agreement_interval for row in rows), strict=True)
+        steps = [row.simulations for row in rows]
+        return Series(rule, steps, [row.agreement for row in rows], low, high)
+
+
+def _share_interval(shares: np.ndarray) -> tuple[float, float]:
+    """The interval of a mean of shares; with a width where all are 1 too, as that of scores."""
+    table = np.zeros((len(shares), 2, 2))
+    table[:, 0, 1], table[:, 1, 0] = shares, 1.0 - shares
+    low, high = rate(table).score_intervals[0]
+    return float(low), float(high)
+
+
+def _difference(values: np.ndarray) -> tuple[float, float, float]:
+    """The mean over states with its interval."""
+    return (float(values.mean()), *mean_interval(values))
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def _not_below(least: float, bounds: tuple[float, float]) -> tuple[float, float]:
+    return max(least, bounds[0]), max(least, bounds[1])
+
+
+def _shown(name: str, value: Any) -> str:
+    """An option as code: a literal, or the name of what the caller has."""
+    is_literal = value is None or isinstance(value, (bool, int, float, str))
+    return repr(value) if is_literal else name

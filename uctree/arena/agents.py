@@ -1,0 +1,283 @@
+"""What plays one seat of an episode, and how it is named by text.
+
+random · greedy · search(simulations=1000, selection=puct(c=2), reuse=True, choice=lcb)
+search(seconds=1) · gnugo(level=10) · gtp('gnugo --mode gtp') · my_agents.py:Clever(depth=3)
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import hashlib
+import inspect
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from uctree import specs
+from uctree.errors import UctreeError
+from uctree.game import Game
+from uctree.mcts import Searcher, search
+
+
+class Agent(Protocol):
+    """What plays one seat of an episode; its constructor takes its settings.
+
+    It may have more: `watch(state, action)` is called for every action and chance outcome of the
+    episode, its own and those of the opening too; `prepare(game)` once before a match, to refuse
+    settings that do not go with the game; `close()` when the match is over.
+    """
+
+    def begin(self, game: Game, player: int, seed: int) -> None:
+        """An episode begins at `game.start()`, and this agent has the seat `player` in it."""
+
+    def act(self, state: np.record) -> int:
+        """The action it takes."""
+
+
+AgentSource = str | Callable[[], Agent] | Agent
+
+
+def derived_seed(*parts: int | str) -> int:
+    """A seed that depends on all of `parts`; the same on every machine.
+
+    >>> derived_seed(7, "opening", 0) == derived_seed(7, "opening", 0) != derived_seed(7, 1, 0)
+    True
+    """
+    return int.from_bytes(hashlib.sha256(repr(parts).encode()).digest()[:7], "big")
+
+
+# --- built-in agents -----------------------------------------------------------------------------
+
+
+class RandomAgent:
+    """Takes any legal action with the same probability."""
+
+    def begin(self, game: Game, player: int, seed: int) -> None:
+        self.game, self.rng = game, random.Random(seed)
+
+    def act(self, state: np.record) -> int:
+        return self.rng.choice(self.game.legal(state))
+
+
+class GreedyAgent:
+    """Looks one ply ahead: the largest reward, plus the game's heuristic where it has one."""
+
+    def begin(self, game: Game, player: int, seed: int) -> None:
+        self.game, self.player, self.rng = game, player, random.Random(seed)
+
+    def act(self, state: np.record) -> int:
+        worth = {action: self._worth(state, action) for action in self.game.legal(state)}
+        best = max(worth.values())
+        return self.rng.choice([action for action, value in worth.items() if value == best])
+
+    def _worth(self, state: np.record, action: int) -> float:
+        after, reward = self.game.step(state, action)
+        worth = float(reward[self.player])
+        if not self.game.is_over(after):
+            worth += self.game.discount * float(self.game.estimate(after)[self.player])
+        return worth
+
+
+# What an agent decides itself, or what has no meaning in a match.
+_NOT_OPTIONS = ("game", "state", "num_simulations", "seconds", "seed", "progress", "tree")
+_FEW_SIMULATIONS, _FEW_SECONDS = 32, 0.001  # enough to find out whether a search runs
+
+
+def search_options() -> list[str]:
+    """The names of what a search can be told beside its budget."""
+    return [name for name in inspect.signature(search).parameters if name not in _NOT_OPTIONS]
+
+
+class SearchAgent:
+    """Takes the action that `uctree.search` finds.
+
+    Each search has a seed of its own that follows from the seed of the episode and the ply.
+    """
+
+    def __init__(
+        self,
+        simulations: int | None = None,
+        seconds: float | None = None,
+        *,
+        reuse: bool = False,
+        **options: Any,
+    ) -> None:
+        """
+        Args:
+            simulations, seconds: the budget of each search.
+            reuse: keep the tree from ply to ply, as `uctree.Searcher` does.
+            options: as in `uctree.search`.
+        """
+        known = search_options()
+        for name in options:
+            if name not in known:
+                raise TypeError(
+                    f"search has no option {name!r}; it has simulations, seconds, reuse, "
+                    f"{', '.join(known)}"
+                )
+        if simulations is None and seconds is None:
+            raise ValueError("a search needs a budget: simulations=1000, or seconds=1")
+        self.simulations, self.seconds = simulations, seconds
+        self.reuse, self.options = reuse, options
+
+    def prepare(self, game: Game) -> None:
+        """Compile the search, so that options which do not go together are refused at once."""
+        few = None if self.simulations is None else min(self.simulations, _FEW_SIMULATIONS)
+        brief = None if self.seconds is None else min(self.seconds, _FEW_SECONDS)
+        state = _first_decision(game)
+        if self.reuse:
+            Searcher(game, **self.options)
+        search(game, state, num_simulations=few, seconds=brief, **self.options)
+
+    def begin(self, game: Game, player: int, seed: int) -> None:
+        self.game, self.seed, self.ply = game, seed, 0
+        self.searcher = Searcher(game, **self.options) if self.reuse else None
+
+    def act(self, state: np.record) -> int:
+        seed = derived_seed(self.seed, self.ply)
+        if self.searcher is not None:
+            result = self.searcher.search(
+                state, num_simulations=self.simulations, seconds=self.seconds, seed=seed
+            )
+        else:
+            result = search(
+                self.game, state, num_simulations=self.simulations, seconds=self.seconds,
+                seed=seed, **self.options,
+            )  # fmt: skip
+        if result.status == "interrupted":  # Ctrl-C leaves the match instead of hurrying it
+            raise KeyboardInterrupt
+        assert result.action is not None, "a player is to play"
+        return result.action
+
+    def watch(self, state: np.record, action: int) -> None:
+        self.ply += 1
+        if self.searcher is not None:
+            self.searcher.advance(action)
+
+
+def _first_decision(game: Game) -> np.record:
+    """The first state of the game in which a player acts."""
+    state = game.start()
+    while game.to_play(state) < 0 and not game.is_over(state):
+        state, _ = game.step(state, game.legal(state)[0])
+    return state
+
+
+# --- text to agents ------------------------------------------------------------------------------
+
+
+def make_agent(source: AgentSource) -> Agent:
+    """The agent that a text names, or that a class or function makes; an agent is itself.
+
+    >>> make_agent("search(simulations=50, choice=lcb)").options
+    {'choice': Choice(name='lcb', parameters=(5.0, 0.15))}
+    """
+    agent: Any = source
+    if isinstance(source, str):
+        agent = _read_agent(source)
+    elif callable(source):
+        agent = source()
+    missing = [name for name in ("begin", "act") if not callable(getattr(agent, name, None))]
+    if missing:
+        raise UctreeError(
+            f"agent {name_of(source)!r} is of type {type(agent).__name__}, which has no "
+            f"{' and no '.join(missing)}; an agent has begin(game, player, seed) and act(state)"
+        )
+    return agent
+
+
+def name_of(source: AgentSource) -> str:
+    """What an agent is called where nobody gives it a name.
+
+    >>> name_of(" random "), name_of(RandomAgent), name_of(functools.partial(SearchAgent, 50))
+    ('random', 'RandomAgent', 'SearchAgent(50)')
+    """
+    if isinstance(source, str):
+        return source.strip()
+    if isinstance(source, functools.partial):
+        listed = [repr(value) for value in source.args]
+        listed += [f"{key}={value!r}" for key, value in source.keywords.items()]
+        return f"{source.func.__name__}({', '.join(listed)})"
+    return str(getattr(source, "__name__", type(source).__name__))
+
+
+def _read_agent(text: str) -> Any:
+    path, colon, call = text.strip().partition(".py:")
+    try:
+        if colon:
+            return _from_file(Path(f"{path}.py"), call)
+        name, arguments = specs.split_call(text)
+        if name == "search":
+            return specs.make("search", SearchAgent, ([], _search_options(arguments)))
+    except UctreeError as error:
+        raise UctreeError(f"agent {text}: {error}") from error
+    return specs.read_rule(text, "agent", _makers())
+
+
+def _makers() -> dict[str, Callable[..., Any]]:
+    """What makes agents of literals, by the name that text calls it by."""
+    from uctree.arena import external
+
+    return {
+        "random": RandomAgent,
+        "greedy": GreedyAgent,
+        "search": SearchAgent,
+        "gtp": external.GtpAgent,
+        "gnugo": external.gnugo,
+        "rhino": external.rhino,
+    }
+
+
+def _from_file(path: Path, call: str) -> Any:
+    """What a class or function of a user's file makes."""
+    module = specs.load_file(path)
+    name, arguments = specs.split_call(call)
+    maker = getattr(module, name, None)
+    if not callable(maker):
+        found = [
+            key
+            for key, value in vars(module).items()
+            if inspect.isclass(value) and hasattr(value, "act")
+        ]
+        raise UctreeError(
+            f"{path} has no class or function {name!r}; its agents: {', '.join(found) or 'none'}"
+        )
+    return specs.make(name, maker, specs.read_arguments(arguments))
+
+
+def _search_options(arguments: str) -> dict[str, Any]:
+    """The options in `search(...)`, rules as in Python, words with quotes or without."""
+    try:
+        call = ast.parse(f"f({arguments})", mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        call = None
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.args:
+        raise UctreeError(
+            f"cannot read the options {arguments!r}; write them as "
+            "search(simulations=1000, selection=puct(c=2))"
+        )
+    options: dict[str, Any] = {}
+    for each in call.keywords:
+        if each.arg is None or each.arg in options:
+            raise UctreeError(f"cannot read the options {arguments!r}; name each of them once")
+        options[each.arg] = _read_value(each.arg, each.value)
+    return options
+
+
+def _read_value(option: str, node: ast.expr) -> Any:
+    text = ast.unparse(node)
+    if isinstance(node, (ast.List, ast.Tuple)) and option == "stop":
+        return [_read_value(option, each) for each in node.elts]
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        text = node.value
+    is_none = isinstance(node, ast.Constant) and node.value is None
+    if option in specs.RULES and not is_none:
+        return specs.read_rule(text, option, specs.rule_functions(option), specs.RULES[option][2])
+    if isinstance(node, ast.Name) and node.id != "inf":
+        return node.id
+    _, values = specs.read_arguments(f"{option}={ast.unparse(node)}")
+    return values[option]

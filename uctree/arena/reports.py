@@ -1,0 +1,45 @@
+"""Reports of studies as files: tables in Markdown, text in a folder."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from uctree.errors import UctreeError
+
+
+def markdown_table(rows: list[list[str]], left: int = 1) -> str:
+    """Rows as a Markdown table, the titles first; the first `left` columns are to the left.
+
+    >>> print(markdown_table([["name", "games"], ["a", "12"]]))
+    | name | games |
+    | --- | ---: |
+    | a | 12 |
+    """
+    titles, *others = rows
+    sides = ["---" if place < left else "---:" for place in range(len(titles))]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in [titles, sides, *others])
+
+
+def plain_row(row: Any) -> dict[str, Any]:
+    """A row of a table, ready for `json.dumps`: None for an interval that is not known."""
+    return {
+        name: None if name.endswith("_interval") and value and math.inf in value else value
+        for name, value in asdict(row).items()
+    }
+
+
+def write_files(folder: str | os.PathLike[str], texts: Mapping[str, str]) -> list[Path]:
+    """The paths of texts that were written to a folder, which is made where there is none."""
+    paths = [Path(folder) / name for name in texts]
+    for path, text in zip(paths, texts.values(), strict=True):
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise UctreeError(f"{path}: {error.strerror}") from error
+    return paths

@@ -1,0 +1,80 @@
+"""The command `uctree`: parse, call, print.
+
+A mistake of the user's is raised as a `UctreeError`, and `main` turns it into one line on stderr
+and exit status 2. Rich is loaded for a progress line and for help only, Numba when a search
+compiles.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+
+from cyclopts import CycloptsError
+
+from uctree import specs
+
+# The modules add their commands.
+from uctree.cli import (
+    app,
+    continuous,
+    evidence,
+    learning,
+    playing,
+    principle,
+    rules,
+    searching,
+    studies,
+)
+from uctree.errors import UctreeError
+
+__all__ = [
+    "app", "continuous", "evidence", "learning", "main", "playing", "principle", "rules",
+    "searching", "studies",
+]  # fmt: skip
+
+
+def main(tokens: Sequence[str] | None = None) -> int:
+    """The exit status: 0, 1 where `check` finds an error, 2 for a mistake of the user's, 130 for
+    Ctrl-C before there is a result.
+
+    Args:
+        tokens: the command line without the program's name; by default this process's.
+    """
+    try:
+        with _short_warnings():
+            status = app.app(
+                sys.argv[1:] if tokens is None else list(tokens),
+                exit_on_error=False,
+                print_error=False,
+            )
+            sys.stdout.flush()
+            return status if isinstance(status, int) else 0
+    except KeyboardInterrupt:
+        print("uctree: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # Whoever read the output has left; the flush at exit must not fail once more.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except Exception as error:
+        expected = isinstance(error, (CycloptsError, UctreeError))
+        place = specs.place(error)
+        if not (expected or place):
+            raise
+        kind = "" if expected else f"{type(error).__name__}: "
+        print(f"uctree: {place}{kind}{error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+@contextlib.contextmanager
+def _short_warnings() -> Iterator[None]:
+    """Warnings as one line each, without the place in uctree that gave them."""
+    with warnings.catch_warnings():
+        warnings.showwarning = lambda message, *_, **__: print(
+            f"uctree: warning: {message}", file=sys.stderr
+        )
+        yield

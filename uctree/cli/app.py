@@ -1,0 +1,248 @@
+"""What the commands share: the program itself, its options, its progress line and its tables."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from cyclopts import App, Parameter
+
+import uctree
+from uctree import specs
+from uctree.columns import aligned
+from uctree.errors import UctreeError
+from uctree.game import Game
+
+DEFAULT_SECONDS = 1.0  # a search without a budget
+
+app = App(
+    name="uctree",
+    version=f"uctree {uctree.__version__}",
+    help="Monte Carlo tree search for games written in plain Python.\n\n"
+    "GAME is a built-in name (connect_four), one with arguments (nim:heaps=(3,4,5)), or a game of "
+    "your own (my_game.py:name, my_game.py:factory:rows=3). A rule has its arguments as in Python: "
+    "\"puct(c=2, fpu='parent')\".",
+    help_format="plaintext",
+    result_action="return_value",
+    suppress_keyboard_interrupt=False,
+)
+
+
+INTERRUPTED = 130  # the exit status after Ctrl-C
+
+
+# --- options -------------------------------------------------------------------------------------
+
+Flag = Annotated[bool, Parameter(negative="")]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Budget:
+    """How long to search."""
+
+    simulations: int | None = None
+    """end after so many simulations."""
+    seconds: float | None = None
+    """end after so many seconds, compilation not counted."""
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Method:
+    """How to search."""
+
+    c: float | None = None
+    """how much UCB1 explores (1.414 by default)."""
+    selection: str | None = None
+    """how edges are chosen, as "puct(c=2)"."""
+    root_selection: str | None = None
+    """how the root's edges are chosen, if different, as "gumbel(num_considered=8)"."""
+    root_noise: str | None = None
+    """noise on the priors of the root, as "dirichlet()"."""
+    backup: str | None = None
+    """how results enter the statistics, as "maximum(min_visits=2)"."""
+    evaluator: str | None = None
+    """what a leaf is worth, as "playout(num_playouts=4)" or "playout(priors=True)"."""
+    widening: str | None = None
+    """how many actions a node tries, as "widening(k=2)"."""
+    chance: str | None = None
+    """how outcomes are drawn: sample, proportional, or "outcome_widening(k=1)"."""
+    open_loop: Flag = False
+    """let a node stand for the actions that lead to it, whatever chance did."""
+    transpositions: Flag = False
+    """let equal states share one node."""
+    solver: Flag = False
+    """find out what is proven: values that hold whatever anyone does."""
+    opponents: Literal["maxn", "paranoid"] | None = None
+    """whether the others play for themselves, or all against the player to play."""
+    ties: Literal["first", "random"] | None = None
+    """which of equal edges is taken."""
+    threads: int | None = None
+    """how many threads search."""
+    parallel: Literal["auto", "root", "tree"] | None = None
+    """whether threads grow a tree each or one together."""
+    max_memory: str | None = None
+    """bytes the tree may take, as 500MB."""
+    stop: Annotated[list[str] | None, Parameter(negative_iterable="")] = None
+    """end before the budget is used up, as "decided()"; may be given several times."""
+    choice: str | None = None
+    """how the action is chosen in the end, as lcb."""
+
+
+NO_BUDGET = Budget()
+NO_METHOD = Method()
+
+
+def checked_budget(budget: Budget, default: Budget) -> Budget:
+    """The budget, or the default where none was given; an error where it allows nothing."""
+    if budget.simulations is not None and budget.simulations < 1:
+        raise UctreeError(f"--simulations must be at least 1; got {budget.simulations}")
+    if budget.seconds is not None and not budget.seconds > 0:
+        raise UctreeError(f"--seconds must be above 0; got {budget.seconds:g}")
+    return default if budget == NO_BUDGET else budget
+
+
+def search_options(method: Method) -> dict[str, Any]:
+    """The options of `uctree.search` that a person has set."""
+    chosen = asdict(method).items()
+    given = {name: value for name, value in chosen if value is not None and value is not False}
+    c = given.pop("c", None)
+    if c is not None and "selection" in given:
+        raise UctreeError("--c is that of UCB1; give it or --selection, not both")
+    if c is not None and not (math.isfinite(c) and c >= 0):
+        raise UctreeError(f"--c must be a number of at least 0; got {c:g}")
+    for name in [name for name in specs.RULES if name in given]:
+        text = given[name]
+        made = [
+            specs.read_option(name, each) for each in ([text] if isinstance(text, str) else text)
+        ]
+        given[name] = made[0] if isinstance(text, str) else made
+    if c is not None:
+        given["selection"] = uctree.selection.ucb1(c=c)
+    return given
+
+
+# --- searching -----------------------------------------------------------------------------------
+
+
+def search_shown(
+    game: Game, state: np.record, budget: Budget, *, seed: int, options: dict[str, Any]
+) -> uctree.SearchResult:
+    """The result of a search, with a progress line where stderr is a terminal."""
+    with _progress_line(game, budget) as progress:
+        try:
+            return uctree.search(
+                game,
+                state,
+                num_simulations=budget.simulations,
+                seconds=budget.seconds,
+                seed=seed,
+                progress=progress,
+                **options,
+            )
+        except ValueError as error:
+            if isinstance(error, UctreeError) or specs.place(error):
+                raise
+            raise UctreeError(str(error)) from error  # options that do not go together
+
+
+@contextlib.contextmanager
+def _progress_line(
+    game: Game, budget: Budget
+) -> Iterator[Callable[[uctree.Progress], None] | None]:
+    """What to hand to a search as `progress`; None where nobody is watching."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn
+    from rich.progress import Progress as Bar
+
+    columns = TextColumn("{task.description}", markup=False), BarColumn()
+    bar = Bar(*columns, console=Console(stderr=True), transient=True)
+    task = bar.add_task(f"{game.name}: compiling", total=None)
+
+    def show(progress: uctree.Progress) -> None:
+        by_count = progress.simulations / (budget.simulations or math.inf)
+        by_time = progress.seconds / (budget.seconds or math.inf)
+        text = (
+            f"{progress.simulations:,} simulations, "
+            f"{progress.simulations / max(progress.seconds, 1e-9):,.0f}/s, "
+            f"best so far {_most_visited(progress.tree)}"
+        )
+        bar.update(task, total=1.0, completed=max(by_count, by_time), description=text)
+
+    with bar:
+        yield show
+
+
+def _most_visited(tree: uctree.Tree) -> str:
+    """The most visited action at the root, for people."""
+    root = tree.root
+    if len(root.edges) == 0:
+        return "-"
+    best = int(np.argmax(tree.edge_visits(root.edges)))
+    return tree.game.show_action(root.state, int(tree.edges["action"][root.edges[best]]))
+
+
+@contextlib.contextmanager
+def counting_bar(task_name: str) -> Iterator[Callable[[int, int, str], None] | None]:
+    """What shows how many of how many are done, and a text; None where nobody is watching."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = BarColumn(), TimeRemainingColumn(), TextColumn("{task.description}", markup=False)
+    bar = Bar(*columns, console=Console(stderr=True), transient=True)
+    task = bar.add_task(f"{task_name}: compiling", total=None)
+
+    def show(done: int, total: int, text: str) -> None:
+        bar.update(task, total=total, completed=done, description=text)
+
+    with bar:
+        yield show
+
+
+# --- files ---------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def told(path: Path) -> Iterator[None]:
+    """What goes wrong with a file, as a mistake of the user's."""
+    try:
+        yield
+    except OSError as error:
+        raise UctreeError(f"{path}: {error.strerror}") from error
+    except ValueError as error:
+        raise UctreeError(str(error)) from error
+
+
+def load_tree(path: Path, game: Game | None) -> uctree.Tree:
+    with told(path):
+        return uctree.Tree.load(path, game=game)
+
+
+# --- printing ------------------------------------------------------------------------------------
+
+
+def print_table(rows: list[list[str]], left: tuple[int, ...]) -> None:
+    """Print rows in columns, those in `left` aligned to the left."""
+    print("\n".join(aligned(rows, left)))
+
+
+def size(num_bytes: int) -> str:
+    return f"{num_bytes / 1e6:.1f} MB" if num_bytes >= 1e6 else f"{num_bytes / 1e3:.0f} kB"
+
+
+def count(number: int, one: str, many: str) -> str:
+    return f"{number:,} {one if number == 1 else many}"

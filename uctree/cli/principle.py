@@ -1,0 +1,78 @@
+"""The command that holds a search against the action principle: `principle`."""
+
+from __future__ import annotations
+
+import json as json_format
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from uctree import principle, specs
+from uctree.cli.app import Flag, app
+from uctree.errors import UctreeError
+
+
+@app.command(name="principle")
+def study(
+    game: str,
+    /,
+    *,
+    actions: Annotated[
+        list[str] | None, Parameter(consume_multiple=True, negative_iterable="")
+    ] = None,
+    simulations: int = 10_000,
+    rounds: int = 10,
+    least_share: float = 0.5,
+    min_visits: int = 100,
+    nodes: int = 8,
+    kappa: float = 1.25,
+    hbar: float = 1.0,
+    visit_scale: float = 100.0,
+    mode: Literal["kernel", "simplex", "saddle", "off"] = "kernel",
+    samples: int = 10_000,
+    seed: int = 0,
+    page: Path | None = None,
+    json: Flag = False,
+) -> None:
+    """A search by one-loop PUCT that prunes on the way, held against the action principle.
+
+    Args:
+        game: built-in name, name:arguments, or file.py:name.
+        actions: what was played so far, chance outcomes included, separated by commas or spaces.
+        simulations: how many, in all rounds together.
+        rounds: pieces of the search; nodes are pruned between them.
+        least_share: prune actions with less than this share of the most visited one's visits; 0
+            prunes nothing.
+        min_visits: of a node before it is pruned.
+        nodes: how many nodes are pruned and reported: the root and the most visited.
+        kappa: weight of the priors.
+        hbar: the constant of the one-loop term.
+        visit_scale: how many visits let it fall.
+        mode: where the curvature is taken.
+        samples: draws per pruning for the mean of exp(-W/hbar).
+        seed: the same seed gives the same result.
+        page: write a page with tables and plots to this file.
+        json: print JSON instead of tables.
+    """
+    if page is not None and (page.is_dir() or not page.parent.is_dir()):
+        raise UctreeError(f"--page {page}: give the name of a file in a folder that is there")
+    chosen = specs.read_game(game)
+    state = specs.play_actions(chosen, actions or [])
+    try:
+        found = principle.study(
+            chosen, state, num_simulations=simulations, num_rounds=rounds,
+            keep=principle.by_share(least_share), min_visits=min_visits, num_nodes=nodes,
+            kappa=kappa, hbar=hbar, visit_scale=visit_scale, mode=mode, num_samples=samples,
+            seed=seed,
+        )  # fmt: skip
+    except ValueError as error:
+        if isinstance(error, UctreeError) or specs.place(error):
+            raise
+        raise UctreeError(str(error)) from error
+    print(json_format.dumps(found.to_json(), indent=2) if json else found)
+    if page is not None:
+        try:
+            found.save(page)
+        except OSError as error:
+            raise UctreeError(f"--page {page}: {error.strerror}") from error

@@ -1,0 +1,232 @@
+"""How two searches of one state differ, action by action."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from uctree import treefile
+from uctree.choice import as_choice
+from uctree.errors import UctreeError
+from uctree.result import SearchResult, described_action
+from uctree.tree import Tree
+from uctree.variation import action_field
+
+MOST_ROWS = 12  # of the table
+
+
+def total_variation(p: np.ndarray, q: np.ndarray) -> float:
+    """How much of one distribution has to move to make it the other: ½ Σ |p - q|.
+
+    >>> total_variation(np.array([0.5, 0.25, 0.25]), np.array([0.25, 0.75, 0.0]))
+    0.5
+    """
+    return float(np.abs(p - q).sum()) / 2
+
+
+def compare(
+    a: SearchResult | Tree, b: SearchResult | Tree, names: tuple[str, str] = ("a", "b")
+) -> Comparison:
+    """Two searches of the same state side by side; print it for a table.
+
+    Args:
+        a, b: results, or trees as `Tree.load` reads them.
+        names: what to call them in messages and in the table.
+    """
+    comparison = Comparison(_result(a), _result(b), names)
+    _check_same_root(comparison)
+    return comparison
+
+
+def _result(given: SearchResult | Tree) -> SearchResult:
+    if not isinstance(given, Tree):
+        return given
+    simulations = given.simulations
+    return SearchResult(
+        given.game, (given,), "simulations", simulations, 0.0, 0, {}, as_choice(None)
+    )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison:
+    """Two searches of the same state."""
+
+    a: SearchResult
+    b: SearchResult
+    names: tuple[str, str]
+
+    @cached_property
+    def edges(self) -> np.ndarray:
+        """The root's edges, most visited in `a` first: action, and visits, share, q, prior of both.
+
+        An edge that one of the two never took has visits 0 and q NaN there, and prior NaN where
+        that search has none.
+        """
+        tables = [_edges_by_action(result) for result in (self.a, self.b)]
+        pair, vectors = (float, (2,)), (float, (2, self.a.game.num_players))
+        names: list[Any] = [action_field(self.a.game), ("visits", np.int64, (2,)), ("share", *pair),
+                            ("q", *vectors), ("prior", *pair)]  # fmt: skip
+        actions = sorted(tables[0].keys() | tables[1].keys())
+        table = np.zeros(len(actions), names)
+        table["q"] = table["prior"] = np.nan
+        for row, action in zip(table, actions, strict=True):
+            row["action"] = action
+            for i, edges in enumerate(tables):
+                if action in edges:
+                    row["visits"][i], row["q"][i], row["prior"][i] = edges[action]
+        table["share"] = table["visits"] / np.maximum(1, table["visits"].sum(axis=0))
+        visits = table["visits"]
+        return table[np.lexsort((np.arange(len(table)), -visits[:, 1], -visits[:, 0]))]
+
+    @property
+    def total_variation(self) -> float:
+        """Between the distributions of the visits at the root, from 0 (the same) to 1."""
+        return total_variation(self.edges["share"][:, 0], self.edges["share"][:, 1])
+
+    @property
+    def value_difference(self) -> np.ndarray:
+        """The value of the root per player, that of `b` less that of `a`."""
+        return self.b.value - self.a.value
+
+    @cached_property
+    def common_line(self) -> list[Any]:
+        """The actions that both expect, up to where their principal variations part."""
+        lines = [result.principal_variation().actions for result in (self.a, self.b)]
+        common: list[Any] = []
+        for one, other in zip(*lines, strict=False):
+            if np.any(one != other):
+                break
+            common.append(one)
+        return common
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it as plain numbers, lists and strings, ready for `json.dumps`."""
+        both = (self.a, self.b)
+        return {
+            "game": self.a.game.name,
+            "to_play": self.a.game.to_play(self.a.state),
+            "names": list(self.names),
+            "simulations": [result.simulations for result in both],
+            "action": [described_action(result.action) for result in both],
+            "value": [result.value.tolist() for result in both],
+            "value_difference": self.value_difference.tolist(),
+            "total_variation": self.total_variation,
+            "common_line": [described_action(action) for action in self.common_line],
+            "edges": [
+                {name: _plain(row[name]) for name in self.edges.dtype.names or ()}
+                for row in self.edges
+            ],
+        }
+
+    def __repr__(self) -> str:
+        return f"<Comparison of {self.names[0]} and {self.names[1]}: {self.a.game.name}>"
+
+    def __str__(self) -> str:
+        game, state = self.a.game, self.a.state
+        return "\n".join([game.show(state), "", *self._headline(), "", *self._table()])
+
+    def _headline(self) -> list[str]:
+        game, state = self.a.game, self.a.state
+        lines = [
+            f"{game.name}, {'chance' if self._player < 0 else f'player {self._player}'} to play"
+        ]
+        for letter, name, result in zip("ab", self.names, (self.a, self.b), strict=True):
+            action = result.action
+            best = "" if action is None else f": {game.show_action(state, action)}"
+            lines.append(
+                f"{letter}  {name}, {result.simulations:,} simulations{best}"
+                f"   value {self._shown(result.value)}"
+            )
+        depth = len(self.common_line)
+        lines.append(
+            f"visits differ by {self.total_variation:.3f} (total variation), value by "
+            f"{self._shown(self.value_difference)}; the first {depth} "
+            f"{'ply' if depth == 1 else 'plies'} expected are the same"
+        )
+        return lines
+
+    def _table(self) -> list[str]:
+        game, state, edges = self.a.game, self.a.state, self.edges
+        has_priors = not np.isnan(edges["prior"]).any()
+        columns = ("visits", "share", "value", "prior")[: 4 if has_priors else 3]
+        rows = [["action", *(f"{column} {letter}" for column in columns for letter in "ab")]]
+        for row in edges[:MOST_ROWS]:
+            rows.append([
+                game.show_action(state, row["action"]),
+                *(f"{visits:,}" for visits in row["visits"]),
+                *(f"{share:.1%}" for share in row["share"]),
+                *(self._shown(q) for q in row["q"]),
+                *(f"{prior:.3f}" for prior in row["prior"] if has_priors),
+            ])  # fmt: skip
+        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+        lines = ["  ".join(c.rjust(w) for c, w in zip(row, widths, strict=True)) for row in rows]
+        hidden = len(edges) - MOST_ROWS
+        return lines + ([f"... and {hidden} more"] if hidden > 0 else [])
+
+    @property
+    def _player(self) -> int:
+        return self.a.game.to_play(self.a.state)
+
+    def _shown(self, vector: np.ndarray) -> str:
+        """A value for who is to play, of all players where that is chance."""
+        numbers = vector if self._player < 0 else vector[self._player : self._player + 1]
+        return "-" if np.isnan(numbers).any() else " ".join(f"{x:+.3f}" for x in numbers)
+
+
+def _edges_by_action(result: SearchResult) -> dict[Any, tuple[int, Any, float]]:
+    """Visits, q and prior of the root's edges; NaN for what is not known."""
+    has_priors = result.tree.priors(result.tree.root.edges) is not None
+    return {
+        _as_key(row["action"]): (
+            int(row["visits"]),
+            row["q"] if row["visits"] else np.nan,
+            float(row["prior"]) if has_priors else np.nan,
+        )
+        for row in result.edges
+    }
+
+
+def _as_key(action: Any) -> Any:
+    """An action that a dict can find: a number, or the numbers of a vector."""
+    return tuple(action.tolist()) if np.ndim(action) else int(action)
+
+
+def _check_same_root(comparison: Comparison) -> None:
+    a, b = comparison.a, comparison.b
+    one, other = comparison.names
+    if a.game is not b.game:
+        described = treefile.describe_game(a.game)
+        differences = treefile.game_differences(described, b.game, f"in {one}", f"in {other}")
+        if differences:
+            raise UctreeError(
+                f"{one} and {other} are searches of different games: {'; '.join(differences)}. "
+                "Compare searches of one game"
+            )
+    if a.game.key(a.state) != a.game.key(b.state):
+        raise UctreeError(
+            f"{one} and {other} are searches of different states of {a.game.name}: "
+            f"{', '.join(_differing_fields(a, b))}. Compare searches of one state"
+        )
+
+
+def _differing_fields(a: SearchResult, b: SearchResult) -> list[str]:
+    """What differs between the roots, for each field the first place."""
+    found = []
+    for name in a.game.key_fields:
+        one, other = np.asarray(a.state[name]), np.asarray(b.state[name])
+        places = np.argwhere(one != other)
+        if len(places):
+            at = tuple(places[0].tolist())
+            found.append(f"{name}{list(at) if at else ''} is {one[at]} and {other[at]}")
+    return found
+
+
+def _plain(value: Any) -> Any:
+    """Numbers and lists of a row; None for NaN."""
+    if isinstance(value, np.ndarray):
+        return [_plain(each) for each in value]
+    number = value.item()
+    return None if number != number else number

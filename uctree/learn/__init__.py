@@ -1,0 +1,88 @@
+"""Networks that value leaves, and their training; torch is loaded where it is needed."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from uctree.learn.extras import load_module
+
+# Threads that wait for each other busily are several times slower beside other processes. It is
+# read when torch is loaded.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+if TYPE_CHECKING:
+    from uctree.learn.agents import NetworkAgent
+    from uctree.learn.checkpoints import Checkpoint
+    from uctree.learn.inference import evaluator, export_onnx, load_onnx, predictor
+    from uctree.learn.network import (
+        Network,
+        build,
+        check_network,
+        default_network,
+        describe,
+        losses,
+        mlp,
+        tower,
+    )
+    from uctree.learn.options import Options, describe_options, make_options
+    from uctree.learn.replay import Replay
+    from uctree.learn.report import write_report
+    from uctree.learn.run import Learned, Run, load
+    from uctree.learn.training import Progress, train
+
+__all__ = [
+    "Checkpoint",
+    "Learned",
+    "Network",
+    "NetworkAgent",
+    "Options",
+    "Progress",
+    "Replay",
+    "Run",
+    "build",
+    "check_network",
+    "default_network",
+    "describe",
+    "describe_options",
+    "evaluator",
+    "export_onnx",
+    "load",
+    "load_onnx",
+    "losses",
+    "make_options",
+    "mlp",
+    "predictor",
+    "tower",
+    "train",
+    "write_report",
+]
+
+# The public names and the modules they are in.
+_LATER = {
+    "evaluator": "inference", "export_onnx": "inference", "load_onnx": "inference",
+    "predictor": "inference",
+    "Network": "network", "build": "network", "check_network": "network",
+    "default_network": "network", "describe": "network", "losses": "network", "mlp": "network",
+    "tower": "network",
+    "Options": "options", "describe_options": "options", "make_options": "options",
+    "Checkpoint": "checkpoints", "Learned": "run", "Run": "run", "load": "run", "Replay": "replay",
+    "NetworkAgent": "agents", "write_report": "report", "Progress": "training", "train": "training",
+}  # fmt: skip
+_MODULES = (
+    "agents", "checkpoints", "diagnosis", "exact", "inference", "kept", "ladder", "network",
+    "options", "replay", "replies", "report", "run", "selfplay", "targets", "training",
+)  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER and name not in _MODULES:
+        raise AttributeError(f"module 'uctree.learn' has no attribute {name!r}")
+    module = load_module(f"uctree.learn.{_LATER.get(name, name)}")
+    value = getattr(module, name) if name in _LATER else module
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *_MODULES})

@@ -1,0 +1,419 @@
+"""Networks: what they look like, how they are rebuilt from a description, what they are taught.
+
+A network is a torch module with
+
+    forward(observations) -> (logits, values)
+
+of float32 tensors [n, *game.observation_shape], [n, num_actions], [n, num_players]. It is shown the
+state by the player to play; `values[:, 0]` is what that player still gets, `values[:, 1]` what the
+next one gets, and so on, in the units of the game's rewards. Any module of that kind will do.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from uctree.errors import BrokenGame, UctreeError
+from uctree.game import Game
+from uctree.learn.targets import squash, unsquash
+
+SMALL = 16  # cells of a plane up to which an mlp sees the board as well, and much faster
+HEAD_CHANNELS = 8  # of the planes that a head of a tower reads
+FARTHEST = 300  # the largest atom of a categorical value head: returns of about 58,700
+
+
+# --- networks from a game ------------------------------------------------------------------------
+
+
+def mlp(
+    game: Game, *, width: int = 128, depth: int = 3, bounded: bool | None = None, seed: int = 0
+) -> Network:
+    """An untrained network of `depth` layers of `width` numbers, for small observations.
+
+    Args:
+        bounded: whether values stay within the game's payoff_range. None: where it is known. False
+            is for games in which what is still to be won can be outside of it. Values that are not
+            bounded are learned on the scale of `targets.squash`.
+        seed: the same one gives the same weights.
+    """
+    return _seeded(seed, _description(game, "mlp", width, depth, bounded))
+
+
+def tower(
+    game: Game, *, width: int = 64, depth: int = 4, bounded: bool | None = None, seed: int = 0
+) -> Network:
+    """An untrained network of `depth` residual blocks of `width` planes; arguments as in `mlp`."""
+    if len(game.observation_shape or ()) != 3:
+        raise BrokenGame(
+            f"a tower looks at planes, [channels, rows, cols]; {game.name} has "
+            f"observation_shape={game.observation_shape}: use mlp(game)"
+        )
+    return _seeded(seed, _description(game, "tower", width, depth, bounded))
+
+
+def default_network(
+    game: Game, *, width: int | None = None, depth: int | None = None, seed: int = 0
+) -> Network:
+    """A tower for planes of more than 16 cells, an mlp for all else."""
+    shape = game.observation_shape or ()
+    make = tower if len(shape) == 3 and math.prod(shape[1:]) > SMALL else mlp
+    sizes: dict[str, Any] = {"width": width, "depth": depth}
+    return make(game, seed=seed, **{k: v for k, v in sizes.items() if v is not None})
+
+
+def _description(
+    game: Game, kind: str, width: int, depth: int, bounded: bool | None
+) -> dict[str, Any]:
+    """The description of a network for a game."""
+    if game.rules.observe is None or game.is_continuous:
+        raise BrokenGame(
+            f"a network needs observe= and numbered actions; {game.name} has "
+            + ("actions that are vectors" if game.is_continuous else "no observe= function")
+        )
+    if game.payoff_range is None and bounded:
+        raise BrokenGame(f"bounded=True needs a payoff_range; {game.name} has none")
+    known = game.payoff_range if bounded is not False else None
+    return {
+        "kind": kind,
+        "width": width,
+        "depth": depth,
+        "observation_shape": list(game.observation_shape or ()),
+        "num_actions": game.num_actions,
+        "num_players": game.num_players,
+        # Seats change from state to state, so that every value has the range of all players.
+        "value_range": None if known is None else [float(known.min()), float(known.max())],
+        "per_cell": kind == "tower" and _actions_are_cells(game),
+    }
+
+
+def _actions_are_cells(game: Game) -> bool:
+    """Whether action i is cell i of the board, as its symmetries tell; a few more may follow."""
+    if game.symmetries is None or len(game.symmetries[0]) == 1:
+        return False
+    actions, cells = game.symmetries
+    num_cells = math.prod((game.observation_shape or ())[1:])
+    return cells.shape[1] == num_cells and np.array_equal(actions[:, :num_cells], cells)
+
+
+def _seeded(seed: int, description: Mapping[str, Any]) -> Network:
+    """The network of a description with the weights of a seed; torch's own generator stays put."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return Network(**description)
+
+
+def build(description: Mapping[str, Any]) -> Network:
+    """The network of a description, as `describe` gives it, with the weights of seed 0."""
+    if description.get("kind") == "own":
+        raise UctreeError(
+            f"the network is a module of your own, {description.get('name')}: make it and hand it "
+            "over as network="
+        )
+    try:
+        inspect.signature(Network).bind(**description)
+    except TypeError as error:
+        raise UctreeError(f"not the description of a network: {error}; got {description}") from None
+    return _seeded(0, description)
+
+
+def describe(network: nn.Module) -> dict[str, Any]:
+    """What `build` needs to make the network again, as JSON; of a module of one's own the name."""
+    if isinstance(network, Network):
+        return dict(network.description)
+    return {"kind": "own", "name": f"{type(network).__module__}.{type(network).__qualname__}"}
+
+
+# --- the network ---------------------------------------------------------------------------------
+
+
+class Network(nn.Module):
+    """A body, and heads for the policy and for the values of all players.
+
+    The last layers are zero at first: every prior is the same, and every value is the middle of
+    the range. `description` is what it is made of, as JSON.
+    """
+
+    def __init__(
+        self, *, kind: str, width: int, depth: int, observation_shape: Sequence[int],
+        num_actions: int, num_players: int, value_range: Sequence[float] | None, per_cell: bool,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        if kind not in ("mlp", "tower") or width < 1 or depth < 1:
+            raise ValueError(
+                'a network has kind "mlp" or "tower", and width and depth of at least 1; '
+                f"got kind={kind!r}, width={width}, depth={depth}"
+            )
+        self.description = {
+            "kind": kind, "width": width, "depth": depth,
+            "observation_shape": list(observation_shape), "num_actions": num_actions,
+            "num_players": num_players, "per_cell": per_cell,
+            "value_range": None if value_range is None else list(value_range),
+        }  # fmt: skip
+        self.value_head: Bounded | Categorical = (
+            Categorical(num_players) if value_range is None else Bounded(num_players, value_range)
+        )
+        num_outputs = self.value_head.num_outputs
+        if kind == "mlp":
+            self.body = _layers(math.prod(observation_shape), width, depth)
+            self.policy: nn.Module = _zero(nn.Linear(width, num_actions))
+            self.value: nn.Module = _zero(nn.Linear(width, num_outputs))
+            return
+        channels, rows, cols = observation_shape
+        num_flat = HEAD_CHANNELS * rows * cols
+        self.body = nn.Sequential(
+            _convolution(channels, width, 3), nn.ReLU(), *(Block(width) for _ in range(depth))
+        )
+        self.policy = (
+            CellPolicy(width, num_actions - rows * cols) if per_cell
+            else nn.Sequential(*_flat(width), _zero(nn.Linear(num_flat, num_actions)))
+        )  # fmt: skip
+        self.value = nn.Sequential(
+            *_flat(width), nn.Linear(num_flat, width), nn.ReLU(),
+            _zero(nn.Linear(width, num_outputs)),
+        )  # fmt: skip
+
+    def heads(self, observations: Tensor) -> tuple[Tensor, Tensor]:
+        """The logits, and what the value head makes values of, or a loss."""
+        features = self.body(observations)
+        return self.policy(features), self.value(features)
+
+    def forward(self, observations: Tensor) -> tuple[Tensor, Tensor]:
+        """The logits of all actions, and the values of all players, the one to play first."""
+        logits, output = self.heads(observations)
+        return logits, self.value_head.values(output)
+
+    def value_loss(self, output: Tensor, targets: Tensor) -> Tensor:
+        """The loss of each sample, [n]; `output` comes from `heads`, `targets` are [n, players]."""
+        return self.value_head.loss(output, targets)
+
+
+def _layers(num_inputs: int, width: int, depth: int) -> nn.Sequential:
+    layers: list[nn.Module] = [nn.Flatten()]
+    for size in [num_inputs, *[width] * (depth - 1)]:
+        layers += [nn.Linear(size, width), nn.ReLU()]
+    return nn.Sequential(*layers)
+
+
+def _convolution(channels: int, width: int, size: int) -> nn.Sequential:
+    convolution = nn.Conv2d(channels, width, size, padding=size // 2, bias=False)
+    return nn.Sequential(convolution, nn.BatchNorm2d(width))
+
+
+def _flat(width: int) -> list[nn.Module]:
+    """A few planes of the body's, as one row of numbers."""
+    return [_convolution(width, HEAD_CHANNELS, 1), nn.ReLU(), nn.Flatten()]
+
+
+def _zero(layer: nn.Linear | nn.Conv2d) -> nn.Module:
+    """A last layer, which says nothing before training."""
+    nn.init.zeros_(layer.weight)
+    if layer.bias is not None:
+        nn.init.zeros_(layer.bias)
+    return layer
+
+
+class Block(nn.Module):
+    """Two convolutions, and what came in added to what comes out."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.steps = nn.Sequential(
+            _convolution(width, width, 3), nn.ReLU(), _convolution(width, width, 3)
+        )
+
+    def forward(self, planes: Tensor) -> Tensor:
+        return functional.relu(planes + self.steps(planes))
+
+
+class CellPolicy(nn.Module):
+    """One logit per cell, by the same weights everywhere, and `num_extra` from the whole board."""
+
+    def __init__(self, width: int, num_extra: int) -> None:
+        super().__init__()
+        self.cells = nn.Sequential(
+            _convolution(width, width, 1), nn.ReLU(), _zero(nn.Conv2d(width, 1, 1)), nn.Flatten()
+        )
+        self.extra = _zero(nn.Linear(width, num_extra)) if num_extra else None
+
+    def forward(self, planes: Tensor) -> Tensor:
+        logits: Tensor = self.cells(planes)
+        if self.extra is None:
+            return logits
+        return torch.cat([logits, self.extra(planes.mean(dim=(2, 3)))], dim=1)
+
+
+# --- value heads ---------------------------------------------------------------------------------
+
+
+class Bounded(nn.Module):
+    """Values within a range, by tanh; the loss is the squared error in units of half the range."""
+
+    def __init__(self, num_players: int, value_range: Sequence[float]) -> None:
+        super().__init__()
+        low, high = value_range
+        self.num_outputs = num_players
+        self.middle, self.reach = (high + low) / 2, (high - low) / 2
+
+    def values(self, output: Tensor) -> Tensor:
+        return self.middle + self.reach * torch.tanh(output)
+
+    def loss(self, output: Tensor, targets: Tensor) -> Tensor:
+        return squared_error(torch.tanh(output), (targets - self.middle) / self.reach)
+
+
+class Categorical(nn.Module):
+    """Values of any size, as distributions over atoms -300 ... 300 on the scale of `squash`."""
+
+    atoms: Tensor
+
+    def __init__(self, num_players: int) -> None:
+        super().__init__()
+        atoms = torch.arange(-FARTHEST, FARTHEST + 1, dtype=torch.float32)
+        self.register_buffer("atoms", atoms, persistent=False)
+        self.num_atoms = len(atoms)
+        self.num_outputs = num_players * self.num_atoms
+
+    def values(self, output: Tensor) -> Tensor:
+        shares = torch.softmax(self._per_player(output), dim=2)
+        return unsquash(shares @ self.atoms)
+
+    def loss(self, output: Tensor, targets: Tensor) -> Tensor:
+        return two_hot_loss(self._per_player(output), squash(targets) + FARTHEST).mean(dim=1)
+
+    def _per_player(self, output: Tensor) -> Tensor:
+        return output.unflatten(1, (-1, self.num_atoms))
+
+
+# --- losses --------------------------------------------------------------------------------------
+
+
+def losses(
+    network: Any, observations: Tensor, policies: Tensor, values: Tensor,
+    legal: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """The loss of the policy and that of the values, each [n], for the caller to weigh and add.
+
+    A module without `heads` and `value_loss` of its own has the squared error as loss of values.
+
+    Args:
+        legal: which actions are legal, bool [n, num_actions]. As in a search, others then have no
+            share, and the network is not taught what they are.
+    """
+    if hasattr(network, "value_loss"):
+        logits, output = network.heads(observations)
+        value_loss = network.value_loss(output.float(), values)
+    else:
+        logits, predicted = network(observations)
+        value_loss = squared_error(predicted.float(), values)
+    if legal is not None:
+        logits = logits.masked_fill(~legal, -math.inf)
+    return policy_loss(logits.float(), policies), value_loss
+
+
+def policy_loss(logits: Tensor, policies: Tensor) -> Tensor:
+    """The cross entropy of each sample's logits, with the policy it is taught.
+
+        -Σ_a π(a) ln softmax(l)(a)                                                     [Eq. 71]
+
+    Where π(a) = 0 nothing is added, even if the logit is minus infinity.
+
+    >>> round(float(policy_loss(torch.zeros(1, 4), torch.tensor([[0.5, 0.5, 0.0, 0.0]]))), 6)
+    1.386294
+    """
+    shares = functional.log_softmax(logits, dim=-1)
+    taught = policies > 0
+    return -torch.where(taught, policies * torch.where(taught, shares, 0.0), 0.0).sum(dim=-1)
+
+
+def squared_error(predicted: Tensor, targets: Tensor) -> Tensor:
+    """The mean over players of the squared error of each sample, [n]."""
+    return (predicted - targets).square().mean(dim=-1)
+
+
+def two_hot_loss(logits: Tensor, places: Tensor) -> Tensor:
+    """The cross entropy with the two atoms beside a place, weighed by how near they are.
+
+        -(1 - f) ln p_i - f ln p_{i+1},  i = ⌊y⌋, f = y - i                            [Eq. 72]
+
+    `logits` are [..., num_atoms], y [...] counts in atoms from the first one; outside, the nearest
+    atom is meant. The mean of the two atoms is y, so that the least loss decodes to the target.
+
+    >>> round(float(two_hot_loss(torch.log(torch.tensor([0.5, 0.25, 0.25])), torch.tensor(0.5))), 6)
+    1.039721
+    """
+    last = logits.shape[-1] - 1
+    y = places.clamp(0, last)
+    below = y.floor().clamp(max=last - 1)
+    index = below.long().unsqueeze(-1)
+    shares = functional.log_softmax(logits, dim=-1)
+    f = y - below
+    low, high = (shares.gather(-1, at).squeeze(-1) for at in (index, index + 1))
+    return -((1 - f) * low + f * high)
+
+
+# --- a module as a network -----------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def evaluating(network: nn.Module) -> Iterator[None]:
+    """The network as it is used, not trained: inside, layers such as batch norm do not learn."""
+    was_training = network.training
+    if was_training:
+        network.eval()
+    try:
+        yield
+    finally:
+        if was_training:
+            network.train()
+
+
+def check_module(network: Any) -> None:
+    """Raise where something is no torch module."""
+    if not isinstance(network, nn.Module):
+        raise TypeError(
+            "a network is a torch.nn.Module, as uctree.learn.mlp(game) makes one; got a "
+            f"{type(network).__name__} (what train and load return has .evaluator() and .network())"
+        )
+
+
+def check_network(network: nn.Module, game: Game) -> None:
+    """Raise what is wrong with a module as a network for a game, by one trial."""
+    check_module(network)
+    _description(game, "mlp", 1, 1, None)  # refuses games that no network can play
+    name = type(network).__name__
+    observations = torch.zeros(2, *(game.observation_shape or ()))
+    expected = f"(logits [n, {game.num_actions}], values [n, {game.num_players}])"
+    try:
+        with evaluating(network), torch.inference_mode():
+            answer = network(observations)
+    except (RuntimeError, TypeError, ValueError) as error:
+        raise BrokenGame(
+            f"{name} failed on observations of {game.name}, float32 {list(observations.shape)}; "
+            f"expected {expected}: {error}"
+        ) from error
+    shapes = [(2, game.num_actions), (2, game.num_players)]
+    if not isinstance(answer, (tuple, list)) or [_shape(part) for part in answer] != shapes:
+        came = [_shape(part) for part in answer] if isinstance(answer, (tuple, list)) else answer
+        raise BrokenGame(
+            f"{name} answered {_told(came)} to {len(observations)} observations of {game.name}; "
+            f"expected {expected}, here {shapes}"
+        )
+    if not all(bool(torch.isfinite(part).all()) for part in answer):
+        raise BrokenGame(f"{name} answered numbers that are not finite; check its weights")
+
+
+def _shape(part: Any) -> Any:
+    return tuple(part.shape) if isinstance(part, Tensor) else type(part).__name__
+
+
+def _told(came: Any) -> str:
+    return f"shapes {came}" if isinstance(came, list) else f"a {type(came).__name__}"

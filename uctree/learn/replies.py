@@ -1,0 +1,58 @@
+"""Every reply that opponents have to a player of a small game, tried."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from uctree.game import Game
+from uctree.solver import solve
+
+EQUAL = 1e-9  # returns that differ by less are the same
+
+
+@dataclass(frozen=True)
+class Replies:
+    """How a player did against every reply, from both seats."""
+
+    positions: int  # in which it had to act
+    gave_away: int  # in which its action was worth less than the best one
+    lost: int  # episodes that ended with a loss
+
+    @property
+    def is_perfect(self) -> bool:
+        return self.gave_away == self.lost == 0
+
+
+def try_all(game: Game, act: Callable[[np.record], int]) -> Replies:
+    """How the player that acts by `act` does in a small game of two.
+
+    >>> from uctree import games
+    >>> game = games.tic_tac_toe()
+    >>> try_all(game, lambda state: game.legal(state)[0]).is_perfect
+    False
+    """
+    exact = solve(game)
+    positions = gave_away = lost = 0
+    for seat in (0, 1):
+        seen: set[bytes] = set()
+        places = [game.start()]
+        while places:
+            state = places.pop()
+            if state.tobytes() in seen:
+                continue
+            seen.add(state.tobytes())
+            is_mine = game.to_play(state) == seat
+            actions = [act(state)] if is_mine else game.legal(state)
+            positions += is_mine
+            for action in actions:
+                after, reward = game.step(state, action)
+                if game.is_over(after):
+                    lost += bool(reward[seat] < 0)
+                else:
+                    places.append(after)
+                value = reward[seat] + game.discount * exact.value_of(after)[seat]
+                gave_away += bool(is_mine and value < exact.value_of(state)[seat] - EQUAL)
+    return Replies(positions, gave_away, lost)

@@ -1,0 +1,294 @@
+"""A run as one HTML page: whether it learned, how fast, and with which options."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from uctree.chart import Series, line_chart
+from uctree.document import document, heading, paragraph, table
+from uctree.learn import files, ladder
+from uctree.learn.run import Run
+from uctree.treefile import replacing
+
+Row = dict[str, Any]
+Rows = list[Row]
+
+
+def write_report(run: Run, path: str | os.PathLike[str]) -> None:
+    """Write what a run's metrics say as a page; a browser needs nothing else to show it."""
+    with files.told(Path(path), "writing the report"), replacing(Path(path)) as file:
+        file.write(report_page(run).encode())
+
+
+def report_page(run: Run) -> str:
+    """The page, as text."""
+    parts = [paragraph(_headline(run)), *(paragraph(f"Damaged: {each}") for each in run.warnings)]
+    failed = run.metrics("quarantined")
+    parts += [paragraph(f"Episodes that failed and were left out: {len(failed)}.")] * bool(failed)
+    for name, section in (
+        ("Does it learn?", _strength), ("Does it keep exact results?", _exact),
+        ("Is the network right?", _diagnosis), ("Losses", _losses), ("Speed", _speed),
+        ("Checkpoints", _checkpoints), ("Options", _options),
+    ):  # fmt: skip
+        found = section(run)
+        parts += [heading(name), *found] if found else []
+    return document(f"{run.game.name}: a run of uctree", parts)
+
+
+def _headline(run: Run) -> str:
+    played, learned = run.metrics("self-play"), run.metrics("learning")
+    if not played:
+        return f"{run.folder}: nothing was played yet."
+    last = played[-1]
+    steps = f", {learned[-1]['steps']:,.0f} steps" if learned else ""
+    saved = run.metrics("checkpoint")
+    hours = f" in {saved[-1]['seconds'] / 3600:.2f} hours" if saved else ""
+    return (
+        f"{run.folder}: {last['iteration']} iterations{hours}, {last['games']:,.0f} games, "
+        f"{last['positions']:,.0f} positions, {last['simulations']:,.0f} simulations{steps}; "
+        f"{_parameters(run)}."
+    )
+
+
+def _parameters(run: Run) -> str:
+    options = run.options
+    return f"{options.num_simulations} simulations a search, seed {options.seed}"
+
+
+# --- curves --------------------------------------------------------------------------------------
+
+
+def _curve(name: str, rows: Rows, key: str, *, bounds: str | None = None) -> Series | None:
+    """A number of metrics over iterations; None where there is none.
+
+    Args:
+        key: of the number; of one within others as `games.random.score`.
+        bounds: the key of its interval.
+    """
+    points = [(row["iteration"], _at(row, key), _at(row, bounds)) for row in rows]
+    drawn = [point for point in points if isinstance(point[1], (int, float))]
+    if not drawn:
+        return None
+    x, y, intervals = zip(*drawn, strict=True)
+    if bounds is None:
+        return Series(name, x, y)
+    unknown = float("nan"), float("nan")
+    low, high = zip(*(each or unknown for each in intervals), strict=True)
+    return Series(name, x, y, low, high)
+
+
+def _at(row: Any, key: str | None) -> Any:
+    for part in [] if key is None else key.split("."):
+        row = row.get(part) if isinstance(row, dict) else None
+    return None if key is None else row
+
+
+def _chart(title: str, y_label: str, curves: Sequence[Series | None]) -> list[str]:
+    """A chart of those curves that there are; nothing where there are none."""
+    drawn = [each for each in curves if each is not None]
+    return [line_chart(drawn, title=title, x_label="iteration", y_label=y_label)] if drawn else []
+
+
+# --- sections ------------------------------------------------------------------------------------
+
+
+def _strength(run: Run) -> list[str]:
+    rows = run.metrics("ladder")
+    if not rows:
+        return [paragraph("Nothing was measured yet: that is done at checkpoints.")]
+    if run.game.num_players == 1:
+        return _returns(rows)
+    rated = ladder.ratings(run)
+    assert rated is not None, "there are games"
+    names = list(rows[-1]["games"])
+    scores = [
+        _curve(f"against {_words(name)}", rows, f"games.{name}.score",
+               bounds=f"games.{name}.score_interval")
+        for name in names
+    ]  # fmt: skip
+    return [
+        _ratings_chart(rated.rows()),
+        *_chart("Score at checkpoints, with 95 % intervals", "score", scores),
+        table(_games_table(rows[-1])),
+        table(_ratings_table(rated.rows())),
+    ]
+
+
+def _ratings_table(rows: Rows) -> list[list[str]]:
+    """The strongest first."""
+    ranked = sorted(rows, key=lambda row: float(row["elo"]), reverse=True)
+    lines = [
+        [_words(row["agent"]), f"{row['elo']:+.0f}", _span((row["low"], row["high"]), "+.0f")]
+        for row in ranked
+    ]
+    return [["rating of", "Elo", "95 %"], *lines]
+
+
+def _ratings_chart(rows: Rows) -> str:
+    own = [row for row in rows if row["iteration"] is not None]
+    x = [row["iteration"] for row in own]
+    elo, low, high = ([row[key] for row in own] for key in ("elo", "low", "high"))
+    series = [Series("the network's search", x, elo, low, high)]
+    series += [
+        Series(_words(row["agent"]), [x[0], x[-1]], [row["elo"]] * 2)
+        for row in rows
+        if row["iteration"] is None
+    ]
+    title = "Ratings of checkpoints, with 95 % intervals; random play is 0"
+    return line_chart(series, title=title, x_label="iteration", y_label="Elo")
+
+
+def _games_table(row: Row) -> list[list[str]]:
+    titles = ["opponent", "games", "won", "drawn", "lost", "score", "95 %", "Elo", "95 %"]
+    lines = [titles]
+    for name, each in row["games"].items():
+        lines.append([
+            _words(name), str(each["games"]), str(each["wins"]), str(each["draws"]),
+            str(each["losses"]), f"{each['score']:.3f}", _span(each["score_interval"], ".3f"),
+            f"{each['elo']:+.0f}", _span(each["elo_interval"], "+.0f"),
+        ])  # fmt: skip
+    return lines
+
+
+def _returns(rows: Rows) -> list[str]:
+    """Of a game of one player: mean returns."""
+    names = list(rows[-1]["games"])
+    key = f"games.{names[0]}"
+    curves = [_curve("the network's search", rows, f"{key}.mean_return",
+                     bounds=f"{key}.return_interval")]  # fmt: skip
+    curves += [
+        _curve(_words(name), rows, f"games.{name}.opponent_return",
+               bounds=f"games.{name}.opponent_interval")
+        for name in names
+    ]  # fmt: skip
+    lines = [["against", "games", "return", "95 %", "of the other", "difference", "95 %"]]
+    for name, each in rows[-1]["games"].items():
+        lines.append([
+            _words(name), str(each["games"]), f"{each['mean_return']:.4g}",
+            _span(each["return_interval"], ".4g"), f"{each['opponent_return']:.4g}",
+            f"{each['difference']:+.4g}", _span(each["difference_interval"], "+.4g"),
+        ])  # fmt: skip
+    title = "Mean return at checkpoints, with 95 % intervals"
+    return [*_chart(title, "return", curves), table(lines)]
+
+
+def _exact(run: Run) -> list[str]:
+    rows = [row for row in run.metrics("ladder") if row.get("exact")]
+    if not rows:
+        return []
+    last = rows[-1]["exact"]
+    if "missing" in last:
+        return [paragraph(f"Not measured: {last['missing']}.")]
+    curves = [
+        _curve("by search", rows, "exact.search", bounds="exact.search_interval"),
+        _curve("by its policy alone", rows, "exact.raw", bounds="exact.raw_interval"),
+    ]
+    told = (
+        f"{last['positions']:,} positions in which some action gives the exact result away: kept "
+        f"in {last['search']:.1%} by search, in {last['raw']:.1%} by the policy alone."
+    )
+    return [paragraph(told), *_chart("Share of positions kept", "share", curves)]
+
+
+def _diagnosis(run: Run) -> list[str]:
+    rows = run.metrics("ladder")
+    if not rows:
+        return []
+    last = rows[-1]["diagnosis"]
+    told = (
+        f"{last['positions']:,} positions of {last['games']} games of the network with itself, at "
+        f"iteration {rows[-1]['iteration']}: its values are off by {last['value_error']:.3g} on "
+        f"average, and search changes its action in {last['changed']:.1%}."
+    )
+    errors = [
+        _curve("of the network", rows, "diagnosis.value_error"),
+        _curve("of its search", rows, "diagnosis.search_value_error"),
+    ]
+    entropies = [
+        _curve("of the network", rows, "diagnosis.entropy"),
+        _curve("of its search", rows, "diagnosis.search_entropy"),
+    ]
+    surprise = [_curve("KL", rows, "diagnosis.divergence")]
+    changed = [_curve("share", rows, "diagnosis.changed")]
+    return [
+        paragraph(told),
+        _calibration_chart(last["reliability"]),
+        *_chart("Calibration error of values", "returns", errors),
+        *_chart("How far search moves the policy: KL(search ‖ network)", "nats", surprise),
+        *_chart("Share of actions that change after search", "share", changed),
+        *_chart("Entropy of policies", "nats", entropies),
+    ]
+
+
+def _calibration_chart(rows: Rows) -> str:
+    """What was predicted against what came of it."""
+    predicted, outcomes = ([row[key] for row in rows] for key in ("predicted", "outcome"))
+    bounds = [row["outcome_interval"] or (float("nan"),) * 2 for row in rows]
+    low, high = zip(*bounds, strict=True)
+    ends = [min(predicted), max(predicted)]
+    series = [
+        Series("mean outcome, by bins of values", predicted, outcomes, low, high),
+        Series("the same", ends, ends),
+    ]
+    title = "Values against outcomes, with 95 % intervals"
+    return line_chart(series, title=title, x_label="predicted value", y_label="mean outcome")
+
+
+def _losses(run: Run) -> list[str]:
+    rows = run.metrics("learning")
+    losses = [
+        _curve("policy", rows, "policy_loss"), _curve("value", rows, "value_loss"),
+    ]  # fmt: skip
+    rate = [_curve("learning rate", rows, "learning_rate")]
+    return [*_chart("Losses", "loss", losses), *_chart("Learning rate", "rate", rate)]
+
+
+def _speed(run: Run) -> list[str]:
+    rows = [row for row in run.metrics("self-play") if row.get("played")]
+    games = [_curve("games", rows, "games_per_second")]
+    simulations = [_curve("simulations", rows, "simulations_per_second")]
+    plies = [_curve("plies", rows, "plies_per_game")]
+    return [
+        *_chart("Games per second in self-play", "games/s", games),
+        *_chart("Simulations per second in self-play", "simulations/s", simulations),
+        *_chart("Plies of a game in self-play", "plies", plies),
+    ]
+
+
+def _checkpoints(run: Run) -> list[str]:
+    kept = set(run.iterations())
+    rows = run.metrics("checkpoint")
+    lines = [["iteration", "hours", "sha256 of the weights", "kept"]]
+    lines += [
+        [str(row["iteration"]), f"{row['seconds'] / 3600:.2f}", row["weights_sha256"],
+         "yes" if row["iteration"] in kept else "no"]
+        for row in rows
+    ]  # fmt: skip
+    return [table(lines)] if rows else []
+
+
+def _options(run: Run) -> list[str]:
+    values = msgspec.to_builtins(run.options)
+    return [table([["option", "value"], *([name, str(value)] for name, value in values.items())])]
+
+
+def _words(name: str) -> str:
+    """The name of an opponent, for people.
+
+    >>> _words("playout_100"), _words("past")
+    ('playout search, 100 simulations', 'the checkpoint before')
+    """
+    if name.startswith("playout_"):
+        return f"playout search, {int(name.removeprefix('playout_')):,} simulations"
+    return "the checkpoint before" if name == ladder.PAST else name
+
+
+def _span(interval: Sequence[float] | None, style: str) -> str:
+    if interval is None:
+        return "unknown"
+    return f"{interval[0]:{style}} to {interval[1]:{style}}"

@@ -1,0 +1,390 @@
+"""train(): self-play, learning, checkpoints and the ladder, round by round."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import math
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from uctree.errors import UctreeError
+from uctree.game import Game
+from uctree.learn import inference
+from uctree.learn.network import check_network, losses
+from uctree.learn.run import Run, new_network
+from uctree.learn.selfplay import Setup
+from uctree.learn.workers import Failed, Players, Rung, make_players
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run is; handed to `progress` as it goes on."""
+
+    phase: str  # "self-play", "learning" or "ladder"
+    done: int  # of the phase
+    total: int
+    iteration: int
+    max_iterations: int | None
+    games: int
+    positions: int
+    simulations: int
+    games_per_second: float  # of the last self-play
+    simulations_per_second: float
+    policy_loss: float | None  # of the last learning
+    value_loss: float | None
+    seconds: float  # of the run, all calls together
+    seconds_left: float | None
+
+
+def train(
+    game: Game, folder: str | os.PathLike[str], *, algorithm: str = "alphazero",
+    network: torch.nn.Module | str | None = None,
+    progress: Callable[[Progress], None] | None = None, **options: Any,
+) -> Run:  # fmt: skip
+    """Train a network by self-play in a run's folder; the same call goes on where it was.
+
+    Ctrl-C ends it, and loses at most what was learned since the last checkpoint: episodes are kept.
+
+    Args:
+        network: a module of one's own, or the kind that the option of this name says.
+        progress: called with a `Progress` every now and then.
+        options: as in `Options`.
+    """
+    module = network if isinstance(network, torch.nn.Module) else None
+    if module is None and network is not None:
+        options["network"] = network
+    with Run.begin(folder, game, algorithm=algorithm, **options) as run:
+        run.own_network = module
+        _Training(run, module, progress).go()
+    return run
+
+
+class _Training:
+    """A run under way: the network, what changes it, and what is counted."""
+
+    def __init__(
+        self, run: Run, network: torch.nn.Module | None,
+        progress: Callable[[Progress], None] | None,
+    ) -> None:  # fmt: skip
+        self.run, self.options, self.progress = run, run.options, progress
+        self.network = new_network(run.game, run.options) if network is None else network
+        check_network(self.network, run.game)
+        self.averaged = copy.deepcopy(self.network) if self.options.average_decay > 0 else None
+        self.optimizer = torch.optim.AdamW(
+            self.network.parameters(), lr=self.options.learning_rate,
+            weight_decay=self.options.weight_decay,
+        )  # fmt: skip
+        self.rng = np.random.default_rng([self.options.seed, 2**32])
+        self.iteration = 0
+        self.end = 0  # of what is learned from: a cursor of the replay
+        self.num_new = 0  # positions of this iteration
+        self.counters: dict[str, float] = dict.fromkeys(
+            ("games", "positions", "simulations", "steps", "seconds"), 0
+        )
+        self.rates = {"games_per_second": 0.0, "simulations_per_second": 0.0}
+        self.losses: dict[str, float] = {}
+        self.began = time.monotonic()
+
+    # The loop.
+
+    def go(self) -> None:
+        """Train until a limit is reached."""
+        checkpoint = self.run.resume(
+            network=self.network, averaged=self.averaged, optimizer=self.optimizer,
+            generators={"batches": self.rng},
+        )  # fmt: skip
+        if checkpoint is None:
+            self._save()
+        else:
+            self.iteration = checkpoint.iteration
+            # Positions may have been lost since; then it goes on with those that are there.
+            self.end = min(checkpoint.replay_end, self.run.replay.end)
+            self.counters |= checkpoint.counters
+        self.began = time.monotonic() - self.counters["seconds"]
+        players = make_players(self.options)
+        try:
+            if self.iteration > 0 and not self._is_measured():
+                self._climb(players)
+            while not self._is_over():
+                self.iteration += 1
+                self._play(players)
+                self._learn()
+                if self.iteration % self.options.checkpoint_interval == 0 or self._is_over():
+                    self._save()
+                    self._climb(players)
+        finally:
+            players.close()
+
+    def _is_measured(self) -> bool:
+        """Whether the checkpoint it goes on from was measured before the run was ended."""
+        lines = self.run.metrics("ladder")
+        return bool(lines) and lines[-1]["iteration"] == self.iteration
+
+    def _is_over(self) -> bool:
+        options, games = self.options, self.counters["games"]
+        return (
+            (options.max_iterations is not None and self.iteration >= options.max_iterations)
+            or (options.max_games is not None and games >= options.max_games)
+            or (options.max_hours is not None and self.seconds >= 3600 * options.max_hours)
+        )
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self.began
+
+    # Self-play.
+
+    def _play(self, players: Players) -> None:
+        """Play the episodes of this iteration that are not in the replay yet."""
+        options, replay = self.options, self.run.replay
+        numbers = self._numbers()
+        setup = Setup(self.run.game, options, self._player(), self.iteration)
+        chunks = [
+            chunk
+            for chunk in self._chunks(numbers)
+            if not all(number in replay for number in chunk)
+        ]
+        began, simulations, played, plies = time.monotonic(), 0, 0, 0
+        # It is closed, so that those who play stop when this does.
+        with contextlib.closing(players.play(setup, chunks)) as episodes:
+            for episode in episodes:
+                if isinstance(episode, Failed):
+                    self._quarantine(episode)
+                    continue
+                if not replay.append(episode.number, episode.positions):
+                    continue
+                played, plies = played + 1, plies + episode.num_plies
+                simulations += episode.simulations
+                seconds = max(1e-9, time.monotonic() - began)
+                self.rates = {
+                    "games_per_second": played / seconds,
+                    "simulations_per_second": simulations / seconds,
+                }
+                self._tell("self-play", played, len(numbers))
+        there = [number for number in numbers if number in replay]
+        before, self.end = self.end, max([self.end, *map(replay.end_of, there)])
+        self.num_new = self.end - before
+        self.counters["games"] += len(there)
+        self.counters["simulations"] += simulations
+        self.counters["positions"] = self.end
+        self.run.log(
+            "self-play", iteration=self.iteration, games=self.counters["games"],
+            positions=self.end, simulations=self.counters["simulations"], played=played,
+            plies_per_game=plies / played if played else None,
+            seconds=time.monotonic() - began, **self.rates,
+        )  # fmt: skip
+
+    def _quarantine(self, failed: Failed) -> None:
+        """Note an episode that the run goes on without."""
+        self.run.log(
+            "quarantined", iteration=self.iteration, episode=failed.number, error=failed.error
+        )
+
+    def _numbers(self) -> range:
+        count = self.options.episodes_per_iteration
+        assert count is not None
+        return range((self.iteration - 1) * count, self.iteration * count)
+
+    def _chunks(self, numbers: range) -> Iterator[tuple[int, ...]]:
+        """The episodes that are played together; which they are does not depend on what is done."""
+        options = self.options
+        size = min(options.num_trees, math.ceil(len(numbers) / options.workers))
+        for first in range(numbers.start, numbers.stop, size):
+            yield tuple(range(first, min(first + size, numbers.stop)))
+
+    def _playing(self) -> torch.nn.Module:
+        """The network that plays."""
+        return self.network if self.averaged is None else self.averaged
+
+    def _player(self) -> Any:
+        """The network as those get it who play."""
+        options = self.options
+        if self.iteration <= options.playout_iterations:
+            return None  # it does not play yet
+        assert options.replay_window is not None
+        window = self.run.replay.window(options.replay_window, end=self.end)
+        if options.inference != "int8" or window.num_positions < options.batch_size:
+            return self._sent(self._playing())
+        # Not the generator of learning: what that draws does not depend on who computes.
+        seen = window.draw(np.random.default_rng(self.iteration), options.batch_size)
+        return inference.int8_bytes(self._playing(), self.run.game, seen.observations)
+
+    def _sent(self, network: torch.nn.Module) -> Any:
+        """A network as those get it who measure it."""
+        if self.options.inference == "torch":
+            return network
+        return inference.onnx_bytes(network, self.run.game)
+
+    # Learning.
+
+    def _learn(self) -> None:
+        """Learn from the last positions that were played."""
+        options = self.options
+        assert options.replay_window is not None
+        assert options.replay_start is not None
+        if self.end < options.replay_start:
+            return
+        window = self.run.replay.window(options.replay_window, end=self.end)
+        began, sums = time.monotonic(), np.zeros(2)
+        # Nobody plays meanwhile, so that learning may have the cores of those who do.
+        torch.set_num_threads(min(options.workers, os.cpu_count() or 1))
+        self.network.train()
+        num_steps = math.ceil(options.draws * self.num_new / options.batch_size)
+        for step in range(num_steps):
+            batch = window.draw(
+                self.rng, options.batch_size, value_mix=options.value_mix,
+                symmetries=options.symmetries,
+            )  # fmt: skip
+            sums += self._step(batch)
+            self.losses = {
+                "policy_loss": sums[0] / (step + 1), "value_loss": sums[1] / (step + 1),
+            }  # fmt: skip
+            self._tell("learning", step + 1, num_steps)
+        torch.set_num_threads(1)
+        self.run.log(
+            "learning", iteration=self.iteration, steps=self.counters["steps"],
+            learning_rate=self._learning_rate(), seconds=time.monotonic() - began, **self.losses,
+        )  # fmt: skip
+
+    def _step(self, batch: Any) -> np.ndarray:
+        """One step of the optimiser; the losses of policy and value before it."""
+        options = self.options
+        for group in self.optimizer.param_groups:
+            group["lr"] = self._learning_rate()
+        shown = torch.from_numpy(batch.observations)
+        if shown.dim() == 4:  # convolutions are computed a fifth faster so
+            shown = shown.contiguous(memory_format=torch.channels_last)
+        with torch.autocast("cpu", torch.bfloat16, enabled=options.precision == "bfloat16"):
+            policy, value = losses(
+                self.network, shown, torch.from_numpy(batch.policy),
+                torch.from_numpy(batch.values), torch.from_numpy(batch.legal),
+            )  # fmt: skip
+        weights = torch.from_numpy(batch.policy_weights)
+        policy_loss = (policy * weights).sum() / weights.sum().clamp(min=1.0)
+        value_loss = value.mean()
+        loss = policy_loss + options.value_weight * value_loss
+        self.optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        clip = math.inf if options.gradient_clip is None else options.gradient_clip
+        norm = torch.nn.utils.clip_grad_norm_(self.network.parameters(), clip)
+        if not (torch.isfinite(loss) and torch.isfinite(norm)):
+            raise UctreeError(self._diagnosis(policy_loss, value_loss, norm))
+        self.optimizer.step()
+        self.counters["steps"] += 1
+        self._average()
+        return np.array([policy_loss.item(), value_loss.item()])
+
+    def _average(self) -> None:
+        """Let the averaged weights follow the network's."""
+        if self.averaged is None:
+            return
+        decay = min(self.options.average_decay, 1 - 1 / (1 + self.counters["steps"]))
+        with torch.no_grad():
+            ours, theirs = self.averaged.state_dict(), self.network.state_dict()
+            for name, tensor in ours.items():
+                if tensor.is_floating_point():
+                    tensor.lerp_(theirs[name], 1 - decay)
+                else:
+                    tensor.copy_(theirs[name])
+
+    def _learning_rate(self) -> float:
+        """The learning rate of the next step."""
+        options, steps = self.options, self.counters["steps"]
+        assert options.schedule_iterations is not None
+        share = (self.iteration - 1) / options.schedule_iterations
+        if options.max_hours is not None:
+            share = max(share, self.seconds / (3600 * options.max_hours))
+        rate = scheduled(options.learning_rate, options.learning_rate_end, share, options.schedule)
+        return rate * min(1.0, (steps + 1) / max(1, options.warmup_steps))
+
+    def _diagnosis(self, policy_loss: Any, value_loss: Any, norm: Any) -> str:
+        """What is known where learning has failed."""
+        largest = max(float(each.detach().abs().max()) for each in self.network.parameters())
+        return (
+            f"learning failed in iteration {self.iteration}, step {self.counters['steps']:.0f}: "
+            f"policy loss {policy_loss.item():g}, value loss {value_loss.item():g}, length of the "
+            f"gradient {float(norm):g}, largest weight {largest:g}, learning rate "
+            f"{self._learning_rate():g}. The last checkpoint, of iteration "
+            f"{self.run.iterations()[-1]}, is whole. Begin anew in another folder with a smaller "
+            "learning_rate or gradient_clip; where the returns of the game are large and it "
+            "states no payoff_range, give it one"
+        )
+
+    # Checkpoints.
+
+    def _save(self) -> None:
+        self.counters["seconds"] = self.seconds
+        saved = self.run.save(
+            self.iteration, network=self.network, averaged=self.averaged,
+            optimizer=self.optimizer, counters=self.counters,
+            generators={"batches": self.rng}, replay_end=self.end,
+        )  # fmt: skip
+        self.run.log(
+            "checkpoint", iteration=self.iteration, weights_sha256=saved.weights_sha256,
+            seconds=self.seconds,
+        )  # fmt: skip
+
+    def _climb(self, players: Players) -> None:
+        """Measure what the checkpoint is worth."""
+        if self.options.ladder_games == 0:
+            return
+        earlier = [each for each in self.run.iterations() if each < self.iteration]
+        past = None
+        if earlier:
+            # A module of one's own cannot be built anew; its weights can be replaced.
+            module = copy.deepcopy(self.network)
+            past = self._sent(self.run.learned(earlier[-1], network=module).network())
+        rung = Rung(
+            self.run.game, self.options, self._sent(self._playing()), past,
+            self.options.seed + self.iteration,
+        )  # fmt: skip
+        found = players.measure(rung, lambda done, total: self._tell("ladder", done, total))
+        self.run.log(
+            "ladder", iteration=self.iteration, past=earlier[-1] if earlier else None, **found
+        )
+
+    def _tell(self, phase: str, done: int, total: int) -> None:
+        if self.progress is None:
+            return
+        counters = self.counters
+        self.progress(Progress(
+            phase, done, total, self.iteration, self.options.max_iterations,
+            int(counters["games"]), int(counters["positions"]), int(counters["simulations"]),
+            self.rates["games_per_second"], self.rates["simulations_per_second"],
+            self.losses.get("policy_loss"), self.losses.get("value_loss"), self.seconds,
+            self._seconds_left(),
+        ))  # fmt: skip
+
+    def _seconds_left(self) -> float | None:
+        """Until the first of all limits is reached; None where nothing tells yet."""
+        options, done = self.options, self.iteration - 1
+        limits = []
+        if options.max_hours is not None:
+            limits.append(3600 * options.max_hours - self.seconds)
+        iterations = [] if options.max_iterations is None else [options.max_iterations]
+        if options.max_games is not None:
+            assert options.episodes_per_iteration is not None
+            iterations.append(math.ceil(options.max_games / options.episodes_per_iteration))
+        if iterations and done > 0:
+            limits.append(self.seconds / done * (min(iterations) - done))
+        return max(0.0, min(limits)) if limits else None
+
+
+def scheduled(rate: float, end: float, share: float, kind: str) -> float:
+    """The learning rate when a share of the run is over; `end` of it is left then.
+
+    >>> scheduled(1.0, 0.1, 0.5, "linear"), scheduled(1.0, 0.1, 0.5, "cosine")
+    (0.55, 0.55)
+    """
+    share = min(1.0, max(0.0, share))
+    if kind == "constant":
+        return rate
+    left = 1 - share if kind == "linear" else 0.5 * (1 + math.cos(math.pi * share))
+    return rate * (end + (1 - end) * left)

@@ -1,0 +1,560 @@
+"""SearchResult: the action, the policy, the principal variation."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import math
+import os
+import platform
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import metadata
+from typing import Any
+
+import numpy as np
+
+from uctree.choice import (
+    LINE_STREAM,
+    Choice,
+    Z,
+    confidence_radius,
+    lcb_choice,
+    lcb_weights,
+    pick,
+    playable,
+    robust_choice,
+    temperature_policy,
+    valued_choice,
+)
+from uctree.game import CHANCE, Game, make_rng
+from uctree.history import Samples, added_up, history_dtype
+from uctree.tree import NONE, Tree
+from uctree.variation import (
+    Place,
+    Variation,
+    action_field,
+    completion,
+    draw_outcome,
+    edge_table,
+    follow,
+    is_action,
+    merged,
+    plies_left,
+)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SearchResult:
+    """What a search found. Print it for a table.
+
+    Where several threads grew a tree each, all that is said of the root is their sum by action.
+    """
+
+    game: Game
+    trees: tuple[Tree, ...]  # of the same root, one per thread where each grew its own
+    # Why it ended: "simulations", "seconds", "interrupted", "terminal", "solved", "full", or the
+    # name of the Stop that ended it.
+    status: str
+    simulations: int
+    seconds: float
+    seed: int
+    options: dict[str, Any]  # of the search, with defaults filled in
+    choice: Choice
+    compile_seconds: float = 0.0  # spent before the first simulation
+    cached: bool = False  # whether the machine code was there already
+    profile: dict[str, float] | None = None  # seconds by part of a simulation, where measured
+    began: float = 0.0  # when the first simulation did, by time.perf_counter
+    samples: tuple[Samples, ...] = ()  # of each tree's root while the search went on
+
+    @property
+    def tree(self) -> Tree:
+        """The tree; the first one where several threads grew one each."""
+        return self.trees[0]
+
+    @property
+    def evaluations(self) -> int:
+        """Simulations of all trees, and payoffs computed besides to refine actions."""
+        return sum(tree.evaluations for tree in self.trees)
+
+    @property
+    def state(self) -> np.record:
+        return self.tree.state
+
+    # What was found about the root.
+
+    @cached_property
+    def action(self) -> Any:
+        """What to do, a number or a vector, as `choice` says; None where nothing is to be decided.
+
+        What is proven comes first: an action that is proven best is taken, one that is proven worst
+        is not while there is another.
+        """
+        if len(self.edges) == 0 or self._player < 0:
+            return None
+        among = np.flatnonzero(self._playable(self._root, self._player, self.is_proven))
+        rows = self._root[among]
+        if not np.isnan(rows["proven"][:, self._player]).any():
+            best = robust_choice(rows["visits"], self._q[among])
+        elif rows["visits"].max() == 0:
+            best = int(np.argmax(rows["prior"]))
+        else:
+            best = pick(self, among)
+        return self.game._noted(rows["action"][max(best, 0)])
+
+    @cached_property
+    def value(self) -> np.ndarray:
+        """What the root is worth, per player: the mean of all returns seen there.
+
+        The exact value where the solver found it.
+        """
+        if self.solved is not None:
+            return self.solved
+        visits = np.array([max(1, tree.root.visits) for tree in self.trees])
+        means = np.array([tree.mean_values(range(1))[0] for tree in self.trees])
+        return means[0] if len(means) == 1 else visits @ means / visits.sum()
+
+    @cached_property
+    def solved(self) -> np.ndarray | None:
+        """What the root is worth exactly, per player; None where that is not proven."""
+        for tree in self.trees:
+            if tree.proof(0) == "exact":
+                return tree.proven_values(range(1))[0] + 0.0
+        return None
+
+    @cached_property
+    def is_proven(self) -> bool:
+        """Whether the best action is proven, with or without all of what the root is worth."""
+        return any(tree.proof(0) != "" for tree in self.trees)
+
+    @cached_property
+    def edges(self) -> np.ndarray:
+        """The root's edges as a structured array: action, visits, q, prior, lcb, ucb.
+
+        An action is a number, or in a continuous game a vector.
+        `q` is a vector over the players; `lcb` and `ucb` bound it for the one to move. After a
+        search with `solver=True` there is also `proven`, a vector as q, NaN where nothing is.
+        """
+        root = self._root
+        vector = (float, (self.game.num_players,))
+        names: list[Any] = [action_field(self.game), ("visits", np.int64), ("q", *vector),
+                            ("prior", float), ("lcb", float), ("ucb", float)]  # fmt: skip
+        copied = ["action", "visits", "q", "prior"]
+        if self.tree.layout.proofs:
+            names.append(("proven", *vector))
+            copied.append("proven")
+        table = np.zeros(len(root), names)
+        for name in copied:
+            table[name] = root[name]
+        table["lcb"], table["ucb"] = self.bounds()
+        return table
+
+    @cached_property
+    def history(self) -> np.ndarray:
+        """What was known while the search went on: simulations, seconds, visits, q.
+
+        A structured array of at most 65 moments, the end last. `visits` and `q` have a row for
+        each of `edges`, in the same order; `q` is a vector over the players.
+        """
+        root = self._root
+        end = (self.simulations, self.seconds, root["visits"], root["q"])
+        moments = [
+            (simulations, clock - self.began, visits, q)
+            for simulations, clock, visits, q in added_up(self.samples, self.trees, root["action"])
+            if simulations < self.simulations
+        ]
+        table = np.zeros(len(moments) + 1, history_dtype(len(root), self.game.num_players))
+        for row, moment in zip(table, [*moments, end], strict=True):
+            row["simulations"], row["seconds"], row["visits"], row["q"] = moment
+        return table
+
+    def bounds(self, z: float = Z) -> tuple[np.ndarray, np.ndarray]:
+        """Lower and upper bounds of q of the root's edges for the one to move [Eq. 11]."""
+        root, player = self._root, max(0, self._player)
+        low = min(float(tree.head["low"][0][player]) for tree in self.trees)
+        high = max(float(tree.head["high"][0][player]) for tree in self.trees)
+        half_range = max(0.0, (high - low) / 2) if high >= low else 0.0
+        mean = root["q"][:, player]
+        radius = confidence_radius(root["visits"], mean, root["square"], half_range, z)
+        proven = root["proven"][:, player]
+        is_open = np.isnan(proven)
+        return (
+            np.where(is_open, mean - radius, proven),
+            np.where(is_open, mean + radius, proven),
+        )
+
+    def policy(self, temperature: float = 1.0, by_bounds: bool = False) -> np.ndarray:
+        """Visits as a distribution over all actions of the game; see `temperature_policy`.
+
+        At temperature 0 all goes to `action`. At a chance root it is one over outcomes, in a
+        continuous game one over `edges`.
+
+        Args:
+            by_bounds: count for the action with the best lower bound as many visits as its bound
+                deserves [Eq. 36].
+        """
+        if temperature == 0 and self.action is not None:
+            return self._dense(np.where(is_action(self.edges, self.action), 1.0, 0.0))
+        visits = self.edges["visits"]
+        if by_bounds:
+            lower, upper = self.bounds()
+            visits = lcb_weights(visits, lower, (upper - lower) / 2, lcb_choice(visits, lower))
+        return self._dense(temperature_policy(visits, temperature))
+
+    def improved_policy(self) -> np.ndarray:
+        """What a Gumbel search makes of the priors, as a distribution over all actions."""
+        from uctree import gumbel
+
+        return self._dense(gumbel.improved_policy(*self._gumbel_arguments()))
+
+    def principal_variation(self, complete: Any = None, *, by: str = "visits") -> Variation:
+        """The most visited line from the root; ties go to the larger value for who chooses.
+
+        What is proven comes before visits, as in `action`. In an open-loop search, whose tree holds
+        no outcomes of chance, the likeliest ones stand between the actions.
+
+        Args:
+            complete: how to play on where the tree ends before the episode does. None: not at all.
+                "playout": at random. "best_reply": by what is best for the mover when all who
+                follow foresee the rest. An evaluator, or a function as `evaluators.compiled` takes
+                it: by the action after which it sees most for the player to move.
+                `f(state) -> action`: as it says. Outcomes of chance are drawn; the same seed gives
+                the same line.
+            by: "visits", or "value": the line on which everyone takes what is worth most to it
+                among the edges with a tenth of the most visits. Where returns are not random and a
+                node is worth its best edge, values tell more than visits.
+        """
+        if by not in ("visits", "value"):
+            raise ValueError(f'by is "visits" or "value"; got {by!r}')
+        return self._line(complete, by=by)
+
+    def _line(
+        self, complete: Any = None, begin: int | None = None, by: str = "visits"
+    ) -> Variation:
+        """The most visited line; with `begin` the one that begins with this action."""
+        seen: set[int] = set()
+        open_loop = bool(self.options.get("open_loop"))
+
+        def children(place: Place) -> Any:
+            first = place.nodes[0]
+            repeated = first.tree.layout.shared and first.edge in seen
+            seen.add(first.edge)
+            tables = [edge_table(node) for node in place.nodes]
+            table = merged(tables)[: 0 if repeated else None]
+            visits, q = self._seen_by(first.to_play, table, place.is_proven)
+            if begin is not None and first.edge == 0 and len(seen) == 1:
+                visits = np.where(is_action(table, begin), table["visits"], 0)
+            if open_loop:
+                legal = self.game.legal(place.state)
+                visits = np.where(np.isin(table["action"], legal), visits, 0)
+            return visits, q, lambda i: place.child(tables, table["action"][i], open_loop)
+
+        choose = valued_choice if by == "value" else robust_choice
+        places = follow(Place(tuple(tree.root for tree in self.trees)), children, choose)
+        actions = [action for place in places[1:] for action in place.actions]
+        edges = [e for p in places[1:] for e in (p.edge, *[NONE] * (len(p.actions) - 1))]
+        state, completed_by = places[-1].state, None
+        if complete is not None:
+            completed_by, more, state = self._play_on(state, len(actions), complete)
+            actions += more
+        return Variation(actions, edges, self.game.is_over(state), len(edges), completed_by)
+
+    def _play_on(
+        self, state: np.record, depth: int, complete: Any
+    ) -> tuple[str | None, list[Any], np.record]:
+        """Who played on from `state` (None where it was over), the actions, and where they led."""
+        game, rng = self.game, make_rng(self.seed, stream=LINE_STREAM)
+        name, take = completion(game, complete, rng)
+        if game.is_over(state):
+            return None, [], state
+        limit = plies_left(game, self.state)
+        actions: list[Any] = []
+        with np.errstate(over="ignore"):
+            while not game.is_over(state) and depth + len(actions) < limit:
+                chance = game.to_play(state) == CHANCE
+                actions.append(draw_outcome(game, state, rng) if chance else take(state))
+                state, _ = game.step(state, actions[-1])
+        return name, actions, state
+
+    @property
+    def _player(self) -> int:
+        return self.tree.root.to_play
+
+    @cached_property
+    def _root(self) -> np.ndarray:
+        table = merged([edge_table(tree.root) for tree in self.trees])
+        if self.options.get("open_loop") and self._player >= 0:
+            # The node has the edges of many states; here count those of this one.
+            table = table[np.isin(table["action"], self.game.legal(self.state))]
+            table["prior"] = 1.0 / max(1, len(table))
+        return table
+
+    @cached_property
+    def _q(self) -> np.ndarray:
+        """q of the root's edges for the one to move."""
+        return self._root["q"][:, max(0, self._player)]
+
+    def _seen_by(
+        self, player: int, table: np.ndarray, is_proven: bool
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Visits of edges, 0 where proofs speak against one, and what they are worth to `player`.
+
+        Chance has no preferences. The players around a paranoid one want what is worst for it.
+        """
+        visits = table["visits"]
+        if player < 0:
+            return visits, np.zeros(len(table))
+        if player != self._player and self.options.get("opponents") == "paranoid":
+            return visits, -table["q"][:, max(0, self._player)]
+        allowed = self._playable(table, player, is_proven)
+        return np.where(allowed, visits, 0), table["q"][:, player]
+
+    def _playable(self, table: np.ndarray, player: int, settled: bool) -> np.ndarray:
+        known = self.game.payoff_range
+        low, high = (-math.inf, math.inf) if known is None else known[player]
+        return playable(table["proven"][:, player], low, high, settled)
+
+    def _dense(self, rows: np.ndarray) -> np.ndarray:
+        """Numbers per edge of the root as numbers per action; as they are for vectors."""
+        if self.game.is_continuous:
+            return rows
+        largest = max(self.edges["action"], default=-1)
+        policy = np.zeros(max(self.game.num_actions, largest + 1))
+        policy[self.edges["action"]] = rows
+        return policy
+
+    def _gumbel_arguments(self) -> tuple[Any, ...]:
+        """q, prior, visits, what the evaluator said of the root, and the numbers of the rule."""
+        rule: Any = self.options.get("root_selection")
+        if getattr(rule, "name", None) != "gumbel" or len(self.edges) == 0:
+            raise ValueError(
+                "an improved policy comes from a Gumbel search of a state that is not over; "
+                "search with root_selection=selection.gumbel() and an evaluator that gives priors"
+            )
+        c_visit, c_scale, rescale = rule.parameters[:3]
+        raw_value = float(self.tree.raw_value[max(0, self._player)])
+        edges = self.edges
+        return self._q, edges["prior"], edges["visits"], raw_value, c_visit, c_scale, bool(rescale)
+
+    def _gumbel_scores(self) -> np.ndarray:
+        """Noise, log-prior and the weight of the value of each edge of the root, added up."""
+        from uctree import gumbel
+
+        scores = gumbel.transformed_q(*self._gumbel_arguments())
+        with np.errstate(divide="ignore"):
+            scores += np.log(self.edges["prior"])
+        if self.tree.root_noise is not None:
+            span = self.tree.root.edges
+            actions = self.tree.edges["action"][span.start : span.stop].tolist()
+            noise = dict(zip(actions, self.tree.root_noise, strict=False))
+            scores += [noise.get(action, 0.0) for action in self.edges["action"].tolist()]
+        return scores
+
+    # As plain data.
+
+    def manifest(self) -> dict[str, Any]:
+        """What it takes to do this search again, ready for `json.dumps`."""
+        import uctree
+
+        return {
+            "uctree": uctree.__version__,
+            "numba": metadata.version("numba"),
+            "numpy": np.__version__,
+            "python": platform.python_version(),
+            "game": self.game.name,
+            "state": hashlib.sha256(self.game.key(self.state)).hexdigest(),
+            "options": described(self.options),
+            "choice": described(self.choice),
+            "seed": self.seed,
+            "simulations": self.simulations,
+            "threads": self.options.get("threads", 1),
+            "status": self.status,
+        }
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it as plain numbers, lists and strings, ready for `json.dumps`."""
+        line = self.principal_variation()
+        return {
+            "game": self.game.name,
+            "status": self.status,
+            "action": described_action(self.action),
+            "value": self.value.tolist(),
+            "solved": None if self.solved is None else self.solved.tolist(),
+            "edges": [
+                {name: _known(row[name].tolist()) for name in self.edges.dtype.names or ()}
+                for row in self.edges
+            ],
+            "principal_variation": {
+                "actions": [described_action(action) for action in line.actions],
+                "complete": line.complete,
+            },
+            "simulations": self.simulations,
+            "seconds": self.seconds,
+            "compile_seconds": self.compile_seconds,
+            "seed": self.seed,
+            "tree": {"num_edges": self._num_edges, "num_bytes": self._num_bytes},
+            "profile": self.profile,
+            "manifest": self.manifest(),
+        }
+
+    def save(self, path: str | os.PathLike[str], *, complete: Any = "auto") -> None:
+        """Write it to a file: a page for people (.html), or `to_json` (.json).
+
+        The page has the board, a table of the actions, charts of the search, variations, and the
+        tree to walk through. It is one file and needs no network.
+
+        Args:
+            complete: how variations go on where the tree stops, as in `principal_variation`.
+                "auto": by a playout in games of at most 1,000 actions, else not at all.
+        """
+        from uctree import page
+
+        page.save(self, path, complete)
+
+    def _repr_html_(self) -> str:
+        """Board and table for a notebook."""
+        from uctree import page
+
+        return page.fragment(self)
+
+    @property
+    def _num_edges(self) -> int:
+        return sum(tree.num_edges for tree in self.trees)
+
+    @property
+    def _num_bytes(self) -> int:
+        return sum(tree.num_bytes for tree in self.trees)
+
+    # For people.
+
+    def __repr__(self) -> str:
+        return f"<SearchResult of {self.game.name}: action {self.action}, value {self.value}>"
+
+    def __str__(self) -> str:
+        return "\n".join([self.game.show(self.state), "", *self._headline(), *self._table()])
+
+    @property
+    def profile_line(self) -> str:
+        """Where the time went and what the tree takes, in one line."""
+        parts = []
+        if self.profile:
+            total = max(sum(self.profile.values()), 1e-12)
+            shares = [f"{name} {spent / total:.0%}" for name, spent in self.profile.items()]
+            parts.append(f"time: {', '.join(shares).replace('%', ' %')}")
+        if self.compile_seconds:
+            verb = "cached" if self.cached else "compiled"
+            parts.append(f"{verb} in {self.compile_seconds:.2f} s")
+        depths = [tree.mean_depth for tree in self.trees]
+        parts.append(f"mean depth {sum(depths) / len(depths):.1f}")
+        parts.append(f"{self._num_edges:,} edges")
+        parts.append(f"{self._num_bytes / 1e6:.1f} MB")
+        threads = self.options.get("threads", 1)
+        if threads > 1:
+            kind = "root" if len(self.trees) > 1 else "tree"
+            parts.append(f"{threads} threads ({kind})")
+        return "; ".join([*parts, f"seed {self.seed}"])
+
+    def _headline(self) -> list[str]:
+        if self.status == "terminal":
+            return ["The episode is over: there is nothing to search."]
+        who = "chance" if self._player == CHANCE else f"player {self._player}"
+        best = "" if self.action is None else f": {self.game.show_action(self.state, self.action)}"
+        exact = "" if self.solved is None else f" ({self._verdict(self.solved)})"
+        speed = self.simulations / max(self.seconds, 1e-9)
+        line = self._line(begin=self.action)
+        end = ", to the end" if line.complete else ""
+        return [
+            f"{who} to play{best}   value {_numbers(self.value)}{exact}",
+            f"{self.simulations:,} simulations in {self.seconds:.2f} s ({speed:,.0f}/s)"
+            f"{self._ending()}",
+            self.profile_line,
+            f"expected: {self._line_text(line)}{end}",
+            "",
+        ]
+
+    def _ending(self) -> str:
+        """Why the search ended, where it was not by the number of simulations."""
+        words = {"simulations": "", "seconds": ", time is up", "interrupted": ", interrupted",
+                 "solved": ", solved", "full": ", the tree is full"}  # fmt: skip
+        return words.get(self.status, f", stopped: {self.status}")
+
+    def _verdict(self, proven: np.ndarray) -> str:
+        """What is proven, in a word: for two players whose payoffs add up to zero, the outcome."""
+        if np.isnan(proven).any():
+            return ""
+        if self._player < 0 or len(proven) != 2 or proven.sum() != 0:
+            return "exact"
+        return ("drawn", "won", "lost")[int(np.sign(proven[self._player]))]
+
+    def _line_text(self, line: Variation) -> str:
+        words, state = [], self.state
+        for action in line.actions[:20]:
+            words.append(self.game.show_action(state, action))
+            state, _ = self.game.step(state, action)
+        return " ".join(words) + (" ..." if line.depth > 20 else "")
+
+    def _table(self, most: int = 12) -> list[str]:
+        if len(self.edges) == 0:
+            return []
+        order = np.lexsort((np.arange(len(self._q)), -self._q, -self.edges["visits"]))
+        rows = [["action", "visits", "share", "value", "bound", "prior", "proven"]]
+        total = max(1, int(self.edges["visits"].sum()))
+        for row, proven in zip(self.edges[order[:most]], self._root["proven"][order], strict=False):
+            rows.append([
+                self.game.show_action(self.state, row["action"]),
+                f"{row['visits']:,}",
+                f"{row['visits'] / total:.1%}",
+                _numbers(row["q"]),
+                f"{row['lcb']:+.3f} to {row['ucb']:+.3f}",
+                f"{row['prior']:.3f}",
+                self._verdict(proven),
+            ])  # fmt: skip
+        if not any(row[-1] for row in rows[1:]):
+            rows = [row[:-1] for row in rows]
+        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+        lines = ["  ".join(c.rjust(w) for c, w in zip(row, widths, strict=True)) for row in rows]
+        hidden = len(self.edges) - most
+        return lines + ([f"... and {hidden} more"] if hidden > 0 else [])
+
+
+def described_action(action: Any) -> Any:
+    """An action as JSON can hold it."""
+    return action.tolist() if isinstance(action, np.ndarray) else action
+
+
+def described(value: Any) -> Any:
+    """A value as JSON can hold it: records by their fields, functions by their names.
+
+    >>> described(Choice("lcb", (5.0, math.inf)))
+    {'name': 'lcb', 'parameters': [5.0, 'Infinity']}
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, float):
+        words = {math.inf: "Infinity", -math.inf: "-Infinity"}
+        return value if math.isfinite(value) else words.get(value, "NaN")
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        return {name: described(item) for name, item in fields.items() if item is not None}
+    if isinstance(value, dict):
+        return {str(key): described(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray):
+        digest = hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()
+        return {"dtype": str(value.dtype), "shape": list(value.shape), "sha256": digest}
+    if isinstance(value, (list, tuple)):
+        return [described(item) for item in value]
+    named = value if hasattr(value, "__qualname__") else type(value)
+    return f"{named.__module__}.{named.__qualname__}"
+
+
+def _known(value: Any) -> Any:
+    """Numbers for JSON: None where there is none."""
+    if isinstance(value, list):
+        return [_known(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _numbers(vector: np.ndarray) -> str:
+    return " ".join(f"{number:+.3f}" for number in vector)

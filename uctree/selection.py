@@ -1,0 +1,763 @@
+"""Which edge to take: formulas, and the rules that are made of them."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from uctree import gumbel as gumbels
+from uctree._compile import adapt
+
+# A root and a logarithm per node and a root and two divisions per edge took a third of the time of
+# a search of connect four; small counts, the bulk, come from tables.
+_TABLE = 4096
+_SQRT_LOG = np.sqrt(np.log(np.maximum(1, np.arange(_TABLE))))
+_INVERSE_SQRT = 1.0 / np.sqrt(np.maximum(1, np.arange(_TABLE)))
+_INVERSE = 1.0 / np.maximum(1, np.arange(_TABLE))
+
+
+def sqrt_log(n: int) -> float:
+    """√(ln n)."""
+    return float(_SQRT_LOG[n]) if n < _TABLE else math.sqrt(math.log(n))
+
+
+def inverse_sqrt(n: int) -> float:
+    """1 / √n."""
+    return float(_INVERSE_SQRT[n]) if n < _TABLE else 1.0 / math.sqrt(n)
+
+
+def inverse(n: int) -> float:
+    """1 / n."""
+    return float(_INVERSE[n]) if n < _TABLE else 1.0 / n
+
+
+# --- formulas ------------------------------------------------------------------------------------
+
+
+def ucb1_width(parent_visits: int, c: float, span: float) -> float:
+    """What the bonus of UCB1 is for an edge taken once.
+
+        c · (hi - lo) · √(ln N(s))                                                     [Eq. 1]
+
+    `span` is hi - lo, the range of the mover's payoffs.
+
+    >>> round(ucb1_width(parent_visits=100, c=math.sqrt(2), span=1.0), 6)
+    3.034854
+    """
+    return c * span * sqrt_log(max(1, parent_visits))
+
+
+def ucb1_score(q: float, visits: int, width: float) -> float:
+    """Score of an edge: its mean value plus a bonus for what was tried little.
+
+        Q(s,a) + width / √N(s,a)                                                       [Eq. 2]
+
+    Infinite for an edge never taken.
+
+    >>> ucb1_score(q=0.5, visits=16, width=3.0)
+    1.25
+    """
+    if visits == 0:
+        return math.inf
+    return q + width * inverse_sqrt(visits)
+
+
+def ucb1_tuned_score(q: float, mean_square: float, visits: int, width: float) -> float:
+    """UCB1 with the spread that was seen in place of the largest possible one.
+
+        Q + √(ln N(s) / n · min(1/4, max(0, m2 - Q²) + √(2 ln N(s) / n)))              [Eq. 14]
+
+    m2 is the mean of the squared returns, n = N(s,a), values lie in [0, 1]; `width` is √(ln N(s)).
+    Infinite for n = 0.
+
+    >>> ucb1_tuned_score(q=0.5, mean_square=0.25, visits=16, width=2.0)
+    0.75
+    """
+    if visits == 0:
+        return math.inf
+    root = width * inverse_sqrt(visits)
+    spread = max(0.0, mean_square - q * q) + math.sqrt(2.0) * root
+    return q + root * (0.5 if spread >= 0.25 else math.sqrt(spread))  # roots take time
+
+
+def puct_width(parent_visits: int, c: float, c_base: float) -> float:
+    """What the bonus of PUCT is for a new edge of prior 1; the constant grows with the visits.
+
+        (c + ln((1 + N(s) + c_base) / c_base)) · √N(s)                                 [Eq. 3]
+
+    N(s) counts at least 1, so that a fresh node follows its priors. With an infinite `c_base` the
+    constant stays c.
+
+    >>> puct_width(parent_visits=16, c=1.25, c_base=math.inf)
+    5.0
+    """
+    visits = max(1, parent_visits)
+    return growing_c(visits, c, c_base) * visits * inverse_sqrt(visits)
+
+
+def growing_c(parent_visits: int, c: float, c_base: float) -> float:
+    """The constant of PUCT: c + ln((1 + N(s) + c_base) / c_base), c for an infinite c_base.
+
+    >>> round(growing_c(parent_visits=100, c=1.25, c_base=19652.0), 6)
+    1.255126
+    """
+    more = 1.0 + parent_visits
+    if more > 0.05 * c_base:
+        return c + math.log((more + c_base) / c_base)
+    # ln(1 + x) = 2 artanh(x / (2 + x)), to the last digit for small x and faster than a logarithm.
+    z = more / (2.0 * c_base + more)
+    square = z * z
+    series = 1.0 + square * (1 / 3 + square * (1 / 5 + square * (1 / 7 + square / 9)))
+    return c + 2.0 * z * series
+
+
+def puct_score(q: float, prior: float, visits: int, width: float) -> float:
+    """Score of an edge: its mean value plus a bonus steered by the prior.
+
+        Q(s,a) + P(s,a) · width / (1 + N(s,a))                                         [Eq. 4]
+
+    >>> puct_score(q=0.5, prior=0.2, visits=3, width=5.0)
+    0.75
+    """
+    return q + prior * width * inverse(1 + visits)
+
+
+def reduced_parent(value: float, reduction: float, visited_prior: float) -> float:
+    """What an edge never taken is taken to be worth: a little less than its node.
+
+        V(s) - f · √(Σ P(s,b) over b taken)                                            [Eq. 5]
+
+    >>> reduced_parent(value=-0.4, reduction=0.2, visited_prior=0.64)
+    -0.56
+    """
+    return value - reduction * math.sqrt(visited_prior)
+
+
+def falling_hbar(parent_visits: float, hbar: float, visit_scale: float) -> float:
+    """The constant of the one-loop term, which falls as a node is visited.
+
+        ħ(N) = ħ₀ / √(1 + N / N_s)                                                     [Eq. 15]
+
+    With an infinite `visit_scale` it stays as it is.
+
+    >>> falling_hbar(parent_visits=300, hbar=1.0, visit_scale=100.0)
+    0.5
+    """
+    if math.isinf(visit_scale):
+        return hbar
+    return hbar * math.sqrt(visit_scale / (visit_scale + parent_visits))
+
+
+def curvature(prior: float, visits: float, parent_visits: float, kappa: float) -> float:
+    """The second derivative of PUCT's action in the visits of an edge.
+
+        h = (κ P / 2) · √(N / n³)                                                      [Eq. 16]
+
+    >>> curvature(prior=0.5, visits=4, parent_visits=16, kappa=1.0)
+    0.125
+    """
+    return kappa * prior / 2.0 * math.sqrt(parent_visits / visits**3)
+
+
+def fluctuation_share(curvature: float, sum_inverse: float) -> float:
+    """The part of an edge in the fluctuations that leave the sum of the visits as it is.
+
+        w = h⁻¹ / Σ h⁻¹                                                                [Eq. 47]
+
+    >>> fluctuation_share(curvature=0.125, sum_inverse=32.0)
+    0.25
+    """
+    return 1.0 / (curvature * sum_inverse)
+
+
+def one_loop_score(
+    q: float, prior: float, visits: int, width: float, value_weight: float, bonus: float
+) -> float:
+    """Score of an edge by the action principle: PUCT's terms and the one-loop correction.
+
+        b Q + κ P √(max(1,N) / n) + bonus / n,   n = max(1, N(s,a))                    [Eq. 17]
+
+    `width` is κ √max(1,N); `bonus` the coefficient times ħ(N) [Eq. 15], 3/4 · ħ where the
+    correction is that of the plain Hessian.
+
+    >>> one_loop_score(q=0.5, prior=0.5, visits=4, width=4.0, value_weight=1.0, bonus=0.75)
+    1.6875
+    """
+    root = inverse_sqrt(max(1, visits))
+    return value_weight * q + prior * width * root + bonus * root * root
+
+
+def validity(prior: float, visits: float, parent_visits: float, kappa: float, hbar: float) -> float:
+    """How far the Gaussian approximation behind the one-loop term may be off: small is good.
+
+        ε = ħ / (h n²) = 2 ħ / (κ P √(N n))                                            [Eq. 18]
+
+    >>> validity(prior=0.5, visits=4, parent_visits=16, kappa=1.0, hbar=1.0)
+    0.5
+    """
+    return 2.0 * hbar / (kappa * prior * math.sqrt(parent_visits * visits))
+
+
+def rave_weight(visits: float, amaf_visits: float, bias: float) -> float:
+    """How much all-moves-as-first counts beside an edge's own mean.
+
+        β = ñ / (n + ñ + 4 n ñ b²), 0 where ñ = 0                                      [Eq. 19]
+
+    It makes the squared error of the mixture least where a return has variance 1/4 and
+    all-moves-as-first is off by `bias`, both for values in [0, 1].
+
+    >>> round(rave_weight(visits=25, amaf_visits=25, bias=0.1), 12)
+    0.333333333333
+    """
+    return amaf_visits * rave_share(visits, amaf_visits, bias) if amaf_visits > 0 else 0.0
+
+
+def rave_share(visits: float, amaf_visits: float, bias: float) -> float:
+    """The same for each single count: β / ñ.
+
+    >>> rave_share(visits=25, amaf_visits=25, bias=0.1)
+    0.013333333333333334
+    """
+    return 1.0 / (visits + amaf_visits + 4.0 * visits * amaf_visits * bias * bias)
+
+
+def rave_schedule(visits: float, equivalence: float) -> float:
+    """The same by a schedule: 1/2 after `equivalence` visits.
+
+        β = √(k / (3 n + k))                                                           [Eq. 20]
+
+    >>> rave_schedule(visits=100, equivalence=100)
+    0.5
+    """
+    return math.sqrt(equivalence / (3.0 * visits + equivalence))
+
+
+def widening_limit(visits: int, k: float, alpha: float, rounding: float = 0.0) -> int:
+    """How many edges a node may have.
+
+        max(1, ⌊k · N(s)^α⌋), or ⌈ ⌉ with rounding = 1                                  [Eq. 21]
+
+    >>> widening_limit(49, k=2.0, alpha=0.5), widening_limit(2, k=1.0, alpha=0.5, rounding=1.0)
+    (14, 2)
+    """
+    limit = k * float(visits) ** alpha
+    return max(1, math.ceil(limit) if rounding > 0.0 else math.floor(limit))
+
+
+def mixed_priors(prior: np.ndarray, noise: np.ndarray, fraction: float) -> np.ndarray:
+    """Priors with noise for the root: (1 - ε) P + ε η [Eq. 22].
+
+    >>> mixed_priors(np.array([0.5, 0.5]), np.array([1.0, 0.0]), 0.25)
+    array([0.625, 0.375])
+    """
+    return (1.0 - fraction) * np.asarray(prior, float) + fraction * np.asarray(noise, float)
+
+
+def annealed(start: float, end: float, step: float, total: float) -> float:
+    """From `start` to `end` in a straight line while `step` goes from 0 to `total`.
+
+    >>> annealed(0.25, 0.05, step=250, total=1000), annealed(0.25, 0.05, step=1, total=0)
+    (0.2, 0.05)
+    """
+    share = min(1.0, max(0.0, step / total)) if total > 0 else 1.0
+    return start * (1.0 - share) + end * share
+
+
+def in_flight_value(value_sum: float, visits: int, in_flight: int, worst: float) -> float:
+    """Q of an edge while simulations are under way through it, each counted as a loss so far.
+
+        (W + m · worst) / (N + m)                                                      [Eq. 24]
+
+    >>> in_flight_value(value_sum=1.5, visits=3, in_flight=2, worst=-1.0)
+    -0.1
+    """
+    return (value_sum + in_flight * worst) / (visits + in_flight)
+
+
+# --- rules ---------------------------------------------------------------------------------------
+
+# What a rule's functions may ask for, by name.
+SCORE_ARGUMENTS = ("q", "prior", "visits", "width", "mean_square", "total", "parameters")
+WIDTH_ARGUMENTS = ("parent_visits", "span", "parameters")
+UNVISITED_ARGUMENTS = ("value", "visited_prior", "parameters")
+TOTAL_ARGUMENTS = ("prior", "visits", "parent_visits", "parameters")
+CHOOSE_ARGUMENTS = (
+    "count", "q", "prior", "visits", "value", "raw_value", "node_visits", "parameters", "scratch",
+    "draws", "considered", "rest_prior",
+)  # fmt: skip
+
+SCALES = ("span", "auto", "bounds", "minmax", "parent_and_siblings", "none")
+
+
+@dataclass(frozen=True)
+class Amaf:
+    """How all-moves-as-first enters a score: a weight [Eq. 19, 20] and whose counts are read."""
+
+    share: Callable[..., float]  # share(visits, amaf_visits, parameter): weight by amaf_visits
+    parameter: float
+    ref: int  # counts are those of the nearest node above with so many visits
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How edges are chosen: plain functions that are compiled into the search, and their numbers.
+
+    Every function takes what it needs, by name, in any order.
+
+    Args:
+        score: of an edge, the largest wins; from `q` (its value for who chooses), `prior`,
+            `visits`, `mean_square` (of its returns), `width` and `total` of its node, `parameters`.
+        width: a number computed once per node, from `parent_visits`, `span`, `parameters`.
+        unvisited: the q of an edge never taken, from the node's `value` for who chooses,
+            `visited_prior` (of the edges taken), `parameters`. Without it, or where it is infinite,
+            such edges come first and `score` is not asked.
+        total: what is added up over the edges of a node, from `prior`, `visits`, `parent_visits`,
+            `parameters`.
+        choose: instead of all of these, a function that sees all edges of a node at once and gives
+            the index of one: from `count`, arrays `q`, `prior`, `visits`, the node's `value`,
+            `raw_value` (what the evaluator said) and `node_visits`, `parameters`, and `scratch`, an
+            array to write to. One that asks for `rest_prior` may be shown the edges taken and the
+            likeliest of the others alone; it is what the priors of the rest add up to.
+        parameters: a float64 array; other numbers need no new compilation.
+        scale: what `q` and `mean_square` are measured in. "auto" maps the mover's range of payoffs,
+            stated by the game or else seen so far, to [0, 1]; "bounds" insists on a stated one,
+            "minmax" on the one seen; "parent_and_siblings" maps the values of a node and its edges;
+            "none" leaves values as they are. "span" does so, too, and hands the range to `width` as
+            `span`, which is 1 otherwise; where the game states none it is "auto".
+        amaf: all-moves-as-first, from `rave` and `grave`.
+        at_root: whether the rule is for the root alone.
+        unvisited_first: whether an edge never taken wins ties.
+    """
+
+    name: str
+    score: Callable[..., float] | None = None
+    width: Callable[..., float] | None = None
+    unvisited: Callable[..., float] | None = None
+    total: Callable[..., float] | None = None
+    choose: Callable[..., int] | None = None
+    parameters: tuple[float, ...] = ()
+    scale: str = "auto"
+    amaf: Amaf | None = None
+    at_root: bool = False
+    unvisited_first: bool = False
+    noise: tuple[float, ...] | None = None  # Gumbel noise per action instead of drawn noise
+
+    def __post_init__(self) -> None:
+        if (self.score is None) == (self.choose is None):
+            raise ValueError(f"the rule {self.name} needs either score= or choose=")
+        if self.scale not in SCALES:
+            raise ValueError(f"a rule's scale is one of {', '.join(SCALES)}; got {self.scale!r}")
+        for kind, possible in _ARGUMENTS.items():
+            function = getattr(self, kind)
+            for name in () if function is None else _names(function):
+                if name not in possible:
+                    raise ValueError(
+                        f"{kind} of the rule {self.name} asks for {name!r}; it may ask for "
+                        f"{', '.join(possible)}"
+                    )
+
+    def asks_for(self, argument: str) -> bool:
+        """Whether any of the functions takes an argument of this name."""
+        functions = (getattr(self, kind) for kind in _ARGUMENTS)
+        return any(f is not None and argument in _names(f) for f in functions)
+
+    @property
+    def sees_taken(self) -> bool:
+        """Whether the edges taken and the likeliest of the others are all it needs to see."""
+        return self.choose is not None and "rest_prior" in _names(self.choose)
+
+    def functions(self) -> tuple[Any, ...]:
+        """What is compiled in: all but the numbers."""
+        share = None if self.amaf is None else self.amaf.share
+        kinds = tuple(getattr(self, kind) for kind in _ARGUMENTS)
+        return (*kinds, share, self.scale, len(self.parameters), self.unvisited_first)
+
+    def bound(self, kind: str) -> Callable[..., Any]:
+        """One of the functions as kernels call it, with all arguments in order."""
+        return _adapted(getattr(self, kind) or _DEFAULTS[kind], _ARGUMENTS[kind])
+
+
+_ARGUMENTS = {
+    "score": SCORE_ARGUMENTS,
+    "width": WIDTH_ARGUMENTS,
+    "unvisited": UNVISITED_ARGUMENTS,
+    "total": TOTAL_ARGUMENTS,
+    "choose": CHOOSE_ARGUMENTS,
+}
+
+
+@lru_cache(maxsize=1024)
+def _names(function: Callable[..., Any]) -> tuple[str, ...]:
+    return tuple(inspect.signature(function).parameters)
+
+
+@lru_cache(maxsize=256)  # the same function gives the same adapter, so that it is compiled once
+def _adapted(function: Callable[..., Any], given: tuple[str, ...]) -> Callable[..., Any]:
+    return adapt(function, given, _names(function))
+
+
+def _first_of_all() -> float:
+    return math.inf
+
+
+def _no_number() -> float:
+    return 0.0
+
+
+def _no_choice() -> int:
+    return 0
+
+
+_DEFAULTS: dict[str, Callable[..., Any]] = {
+    "score": _no_number,
+    "width": _no_number,
+    "unvisited": _first_of_all,
+    "total": _no_number,
+    "choose": _no_choice,
+}
+
+
+def ucb1(c: float = math.sqrt(2)) -> Rule:
+    """UCB1 [Eq. 1, 2]: edges never taken first, then mean value plus a bonus."""
+    _check_number("c", c)
+    return Rule("ucb1", ucb1_score, _ucb1_width, parameters=(c,), scale="span")
+
+
+def ucb1_tuned(c: float = 1.0) -> Rule:
+    """UCB1-Tuned [Eq. 14]: the bonus, times `c`, follows the spread of the returns."""
+    _check_number("c", c)
+    return Rule("ucb1_tuned", _ucb1_tuned_score, _log_width, parameters=(c,))
+
+
+def puct(
+    c: float = 1.25,
+    c_base: float = 19652.0,
+    *,
+    fpu: str = "parent_sqrt",
+    fpu_value: float = 0.2,
+    normalise: str = "auto",
+) -> Rule:
+    """PUCT [Eq. 3, 4] with a constant that grows from `c`; `c_base=math.inf` keeps it constant.
+
+    Args:
+        fpu: what an edge never taken is worth: "parent_sqrt" [Eq. 5] or "parent", the value of its
+            node less `fpu_value`; "constant", `fpu_value` itself; "infinite": they come first.
+        normalise: how values are scaled, as `scale` of `Rule`.
+    """
+    _check_number("c", c)
+    if not c_base > 0:
+        raise ValueError(f"c_base must be above 0; got {c_base}")
+    return Rule(
+        "puct", puct_score, _puct_width, _first_play(fpu), parameters=(c, c_base, fpu_value),
+        scale=_normalising(normalise),
+    )  # fmt: skip
+
+
+ONE_LOOP_MODES = {"kernel": 0.75, "simplex": 0.75, "saddle": 0.5, "off": 0.0}
+
+
+def one_loop(
+    kappa: float = 1.25,
+    *,
+    value_weight: float = 1.0,
+    hbar: float = 1.0,
+    visit_scale: float = 100.0,
+    mode: str = "kernel",
+    coefficient: float | None = None,
+    max_validity: float = math.inf,
+    min_visits: int = 0,
+    zero_prior_bonus: bool = False,
+    fpu: str = "parent_sqrt",
+    fpu_value: float = 0.2,
+    normalise: str = "auto",
+) -> Rule:
+    """One-loop ("quantum") PUCT [Eq. 15 to 18].
+
+    Args:
+        kappa: weight of the priors.
+        value_weight: weight of the values.
+        hbar, visit_scale: the correction's constant and how fast it falls [Eq. 15].
+        mode: where the Hessian is taken: "kernel" at the visits, "simplex" along those that leave
+            their sum as it is, "saddle" at the classical solution; "off" leaves the correction out.
+        coefficient: of the correction; 3/4, in mode "saddle" 1/2.
+        max_validity, min_visits: edges beyond [Eq. 18], or of fewer visits, get no correction.
+        zero_prior_bonus: whether edges of prior 0 get one.
+        fpu, fpu_value, normalise: as in `puct`.
+    """
+    if mode not in ONE_LOOP_MODES:
+        raise ValueError(f"mode must be one of {', '.join(ONE_LOOP_MODES)}; got {mode!r}")
+    if kappa == 0 and mode != "off":
+        raise ValueError('kappa=0 leaves no curvature to correct for; use mode="off" with it')
+    for name, value in (("kappa", kappa), ("value_weight", value_weight), ("hbar", hbar)):
+        _check_number(name, value)
+    if not visit_scale > 0:
+        raise ValueError(f"visit_scale must be above 0; got {visit_scale}")
+    given = ONE_LOOP_MODES[mode] if coefficient is None else coefficient
+    plain = mode != "simplex" and max_validity == math.inf and min_visits == 0
+    return Rule(
+        "one_loop", _one_loop_score if plain else _checked_one_loop_score, _one_loop_width,
+        _first_play(fpu), total=_inverse_curvature if mode == "simplex" else None,
+        parameters=(
+            kappa, float(mode == "simplex"), fpu_value, value_weight, hbar, visit_scale,
+            0.0 if mode == "off" else given, max_validity, min_visits, zero_prior_bonus,
+        ),
+        scale=_normalising(normalise), unvisited_first=True,
+    )  # fmt: skip
+
+
+def without_reduction(rule: Rule) -> Rule:
+    """The rule for a root with noise: there an edge never taken is worth what the node is."""
+    if rule.unvisited not in (_worth_less, _worth_less_by_prior):
+        return rule
+    numbers = list(rule.parameters)
+    numbers[2] = 0.0
+    return replace(rule, parameters=tuple(numbers))
+
+
+def rave(base: Rule | None = None, *, bias: float = 0.1, equivalence: float | None = None) -> Rule:
+    """`base` (UCB1 with c = 0.1) on values mixed with all-moves-as-first [Eq. 19].
+
+    Args:
+        bias: how far all-moves-as-first is off, for values in [0, 1].
+        equivalence: mix by a schedule instead [Eq. 20].
+    """
+    return grave(base, ref=0, bias=bias, equivalence=equivalence)
+
+
+def grave(
+    base: Rule | None = None, *, ref: int = 50, bias: float = 0.1, equivalence: float | None = None
+) -> Rule:
+    """The same with the counts of the nearest node above that has at least `ref` visits."""
+    if base is None:
+        base = ucb1(0.1)
+    if base.choose is not None:
+        raise ValueError(f"{base.name} has no scores that all-moves-as-first could enter")
+    if ref < 0:
+        raise ValueError(f"ref must be at least 0; got {ref}")
+    _check_number("bias", bias)
+    if equivalence is not None and not equivalence > 0:
+        raise ValueError(f"equivalence must be above 0; got {equivalence}")
+    amaf = Amaf(rave_share, bias, ref)
+    if equivalence is not None:
+        amaf = Amaf(_share_by_schedule, equivalence, ref)
+    return replace(base, name=f"{'grave' if ref else 'rave'}({base.name})", amaf=amaf)
+
+
+def gumbel(
+    num_considered: int = 16,
+    *,
+    c_visit: float = 50.0,
+    c_scale: float = 0.1,
+    rescale: bool = True,
+    scale: float = 1.0,
+    noise: tuple[float, ...] | None = None,
+) -> Rule:
+    """Gumbel search at the root: sequential halving among `num_considered` drawn actions.
+
+    It spends a known number of simulations and needs an evaluator that gives priors.
+
+    Args:
+        c_visit, c_scale, rescale: how values weigh against log-priors.
+        scale: of the Gumbel noise; 0 makes the choice deterministic.
+        noise: numbers to use as noise, one per action of the game.
+    """
+    if num_considered < 1:
+        raise ValueError(f"num_considered must be at least 1; got {num_considered}")
+    parameters = (c_visit, c_scale, float(rescale), float(num_considered), scale)
+    return Rule(
+        "gumbel", choose=gumbels.choose_root, parameters=parameters, at_root=True, noise=noise
+    )
+
+
+def gumbel_interior(*, c_visit: float = 50.0, c_scale: float = 0.1, rescale: bool = True) -> Rule:
+    """Gumbel search below the root: visits follow the improved policy."""
+    parameters = (c_visit, c_scale, float(rescale))
+    return Rule("gumbel_interior", choose=gumbels.choose_interior, parameters=parameters)
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Dirichlet noise that is mixed into the root's priors."""
+
+    alpha: float | None
+    fraction: float
+
+    def draw(self, prior: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Priors with fresh noise."""
+        alpha = 10.0 / len(prior) if self.alpha is None else self.alpha
+        noise = rng.dirichlet(np.full(len(prior), alpha)) if len(prior) > 1 else np.ones(1)
+        return mixed_priors(prior, noise, self.fraction)
+
+
+def dirichlet(
+    alpha: float | None = None,
+    fraction: float = 0.25,
+    *,
+    end: float | None = None,
+    step: float = 0.0,
+    total: float = 0.0,
+) -> Noise:
+    """Noise for the root's priors [Eq. 22], which need an evaluator that gives them.
+
+    Args:
+        alpha: of the distribution; 10 by the number of legal actions.
+        fraction: how much of the priors is noise.
+        end, step, total: with `end` the fraction goes from `fraction` to `end` in a straight line
+            while `step` goes from 0 to `total`.
+    """
+    if alpha is not None and not alpha > 0:
+        raise ValueError(f"alpha must be above 0; got {alpha}")
+    if end is not None:
+        fraction = annealed(fraction, end, step, total)
+    if not 0 <= fraction <= 1:
+        raise ValueError(f"fraction must be between 0 and 1; got {fraction}")
+    return Noise(alpha, fraction)
+
+
+@dataclass(frozen=True)
+class Widening:
+    """How many edges a node may have [Eq. 21]."""
+
+    k: float
+    alpha: float
+    ceil: bool = False
+    most: int | None = None
+    of_outcomes: bool = False
+
+
+def widening(
+    k: float = 2.0, alpha: float = 0.5, *, rounding: str = "floor", most: int | None = None
+) -> Widening:
+    """Progressive widening [Eq. 21]: edges are opened one by one, those of larger prior first.
+
+    Without priors they are opened in the order of `legal`.
+
+    Args:
+        rounding: "floor" or "ceil".
+        most: keep only so many edges of a node, those of the largest priors.
+    """
+    if rounding not in ("floor", "ceil"):
+        raise ValueError(f'rounding must be "floor" or "ceil"; got {rounding!r}')
+    if most is not None and most < 1:
+        raise ValueError(f"most must be at least 1; got {most}")
+    return _checked_widening(Widening(k, alpha, rounding == "ceil", most))
+
+
+def outcome_widening(k: float = 1.0, alpha: float = 0.5) -> Widening:
+    """Double progressive widening, for `chance=`: outcomes are drawn anew while [Eq. 21] allows.
+
+    After that those drawn so far are drawn again, as often as they came up.
+    """
+    return _checked_widening(Widening(k, alpha, of_outcomes=True))
+
+
+def _checked_widening(given: Widening) -> Widening:
+    if not (given.k > 0 and 0 <= given.alpha <= 1):
+        raise ValueError(
+            f"widening needs k above 0 and alpha between 0 and 1; got k={given.k}, "
+            f"alpha={given.alpha}"
+        )
+    return given
+
+
+def _check_number(name: str, value: float) -> None:
+    if not (math.isfinite(value) and value >= 0):
+        raise ValueError(f"{name} must be a number of at least 0; got {value}")
+
+
+def _first_play(fpu: str) -> Callable[..., float] | None:
+    kinds = {
+        "parent_sqrt": _worth_less_by_prior,
+        "parent": _worth_less,
+        "constant": _worth_constant,
+        "infinite": None,
+    }
+    if fpu not in kinds:
+        raise ValueError(f"fpu must be one of {', '.join(kinds)}; got {fpu!r}")
+    return kinds[fpu]
+
+
+def _normalising(normalise: str) -> str:
+    possible = [scale for scale in SCALES if scale != "span"]
+    if normalise not in possible:
+        raise ValueError(f"normalise must be one of {', '.join(possible)}; got {normalise!r}")
+    return normalise
+
+
+def _ucb1_width(parent_visits: int, span: float, parameters: np.ndarray) -> float:
+    return ucb1_width(parent_visits, parameters[0], span)
+
+
+def _log_width(parent_visits: int) -> float:
+    return sqrt_log(max(1, parent_visits))
+
+
+def _ucb1_tuned_score(
+    q: float, mean_square: float, visits: int, width: float, parameters: np.ndarray
+) -> float:
+    return q + parameters[0] * (ucb1_tuned_score(q, mean_square, visits, width) - q)
+
+
+def _puct_width(parent_visits: int, parameters: np.ndarray) -> float:
+    return puct_width(parent_visits, parameters[0], parameters[1])
+
+
+def _one_loop_width(parent_visits: int, parameters: np.ndarray) -> tuple[float, float, float]:
+    """κ √N, the bonus of an edge taken once, and N."""
+    visits = max(1, parent_visits)
+    bonus = parameters[6] * falling_hbar(parent_visits, parameters[4], parameters[5])
+    return parameters[0] * visits * inverse_sqrt(visits), bonus, float(visits)
+
+
+def _one_loop_score(
+    q: float, prior: float, visits: int, width: tuple[float, float, float], parameters: np.ndarray
+) -> float:
+    bonus = width[1] if prior > 0.0 else width[1] * parameters[9]
+    return one_loop_score(q, prior, visits, width[0], parameters[3], bonus)
+
+
+def _checked_one_loop_score(
+    q: float, prior: float, visits: int, width: tuple[float, float, float], total: float,
+    parameters: np.ndarray,
+) -> float:  # fmt: skip
+    """The same along the simplex, or where the correction is left out for some edges."""
+    kappa, n, bonus = parameters[0], max(1, visits), width[1]
+    if prior == 0.0:
+        bonus *= parameters[9]
+    else:
+        hbar = bonus / parameters[6] if parameters[6] > 0.0 else 0.0
+        if parameters[1] > 0.0:
+            bonus *= 1.0 - fluctuation_share(curvature(prior, n, width[2], kappa), total)
+        if visits < parameters[8] or validity(prior, n, width[2], kappa, hbar) > parameters[7]:
+            bonus = 0.0
+    return one_loop_score(q, prior, visits, width[0], parameters[3], bonus)
+
+
+def _inverse_curvature(
+    prior: float, visits: int, parent_visits: int, parameters: np.ndarray
+) -> float:
+    if prior == 0.0:
+        return 0.0
+    return 1.0 / curvature(prior, max(1, visits), max(1, parent_visits), parameters[0])
+
+
+def _share_by_schedule(visits: float, amaf_visits: float, equivalence: float) -> float:
+    return rave_schedule(visits, equivalence) / amaf_visits
+
+
+def _worth_less_by_prior(value: float, visited_prior: float, parameters: np.ndarray) -> float:
+    return reduced_parent(value, parameters[2], visited_prior)
+
+
+def _worth_less(value: float, parameters: np.ndarray) -> float:
+    return value - parameters[2]
+
+
+def _worth_constant(parameters: np.ndarray) -> float:
+    return parameters[2]

@@ -1,0 +1,874 @@
+"""Tree: flat arrays of edges. An edge and the node it leads to share one record.
+
+The root is the node of edge 0, which nobody takes. The edges of a node stand side by side from
+`first` on. There are no parent pointers (the path of a descent is kept on the side) and no states
+(they are replayed from the root's). Where states that are reached in several ways share a node, it
+lives in the record of the edge that reached it first, and the other edges name that record.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import weakref
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from uctree import treefile
+from uctree._compile import UNBOUND, Kernel, compile_kernel, interpreted
+from uctree.game import Game
+
+NONE = -1  # no edge
+
+# Above so many legal actions a node's edges are made when they are first taken, in blocks that
+# double; up to it all at once. Making 225 edges at once costs gomoku a third of its speed.
+LAZY_ABOVE = 32
+FIRST_BLOCK = 4
+
+NO_LIMIT = np.int64(1 << 40)  # of a block that grows as edges come
+
+MOVER, EXACT = 1, 2  # what is proven of a node: its mover's part, or all of it
+
+# Bound when a search is composed.
+ZERO_SUM = UNBOUND  # vectors are kept as player 0's component alone
+NUM_VALUES = UNBOUND  # how many components are kept
+DISCOUNT = UNBOUND
+HAS_CHANCE = UNBOUND
+PARANOID = UNBOUND
+HAS_PRIORS = IS_LAZY = KEEPS_SQUARES = KEEPS_RAW = HAS_AMAF = HAS_BOUNDS = UNBOUND
+HAS_PROOFS = SHARES_NODES = HAS_PENDING = APPENDS = IS_SPARSE = UNBOUND  # see Layout
+IS_CONTINUOUS = DIM = UNBOUND
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What the records of a tree hold beyond visits and values."""
+
+    priors: bool = False  # from the evaluator
+    lazy: bool = True  # edges are made when they are first taken, where a node has many
+    squares: bool = False  # squared returns, for spreads
+    raw: bool = False  # what the evaluator said of a node
+    amaf: bool = False  # all moves as first
+    proofs: str = ""  # "bounds" of player 0's value, or "vectors" that are exact
+    shared: bool = False  # states reached in several ways share a node
+    pending: bool = False  # simulations under way
+    appends: bool = False  # edges are added one by one, so that blocks have room to spare
+    dim: int = 0  # coordinates of an action that is a vector
+    # Below the root, actions never taken have no edge but a log-prior beside the tree: a few bytes
+    # to write in place of a record. In forests alone.
+    sparse: bool = False
+
+    def bindings(self) -> dict[str, Any]:
+        """What kernels are told of it."""
+        return {
+            "HAS_PRIORS": self.priors,
+            "IS_LAZY": self.lazy,
+            "KEEPS_SQUARES": self.squares,
+            "KEEPS_RAW": self.raw,
+            "HAS_AMAF": self.amaf,
+            "HAS_PROOFS": self.proofs != "",
+            "HAS_BOUNDS": self.proofs == "bounds",
+            "SHARES_NODES": self.shared,
+            "HAS_PENDING": self.pending,
+            "APPENDS": self.appends,
+            "IS_CONTINUOUS": self.dim > 0,
+            "DIM": self.dim,
+            "IS_SPARSE": self.sparse,
+        }
+
+
+def edge_dtype(game: Game, layout: Layout) -> np.dtype:
+    """The record of an edge: 19 bytes for a zero-sum game of less than 128 actions."""
+    largest = max(game.num_actions, game.max_outcomes)
+    small: Any = next(t for t in (np.int8, np.int16, np.int32) if largest <= np.iinfo(t).max)
+    if layout.dim:
+        small = np.int32
+    vector = (np.float64, (num_values(game),))
+    fields: list[Any] = [
+        ("value_sum", *vector),  # W(s,a); where nodes are shared V(s)
+        ("visits", np.int32),  # N(s,a); for edge 0 the visits of the root, N(s)
+        ("first", np.int32),  # the first edge of the node this leads to; NONE before it has any
+        # Outcomes may be any numbers; actions are below num_actions, and vectors are counted.
+        ("action", np.int32 if game.max_outcomes else small),
+        ("num_edges", small),  # of the node this leads to, from `first` on
+    ]
+    if layout.lazy:
+        fields.append(("num_legal", small))  # how many edges the node will have in the end
+    if layout.priors:
+        exact = game.max_outcomes or layout.raw
+        fields.append(("prior", np.float64 if exact else np.float32))
+    elif game.max_outcomes:
+        fields.append(("prior", np.float64))  # of an outcome: its probability
+    if layout.squares:
+        fields.append(("square_sum", np.float64))  # of the returns of the player who takes it
+    if layout.raw:
+        fields.append(("raw", *vector))
+    if layout.amaf:
+        fields += [("amaf_sum", np.float64), ("amaf_visits", np.int32)]
+    if layout.proofs == "bounds":
+        fields += [("low", np.float64), ("high", np.float64)]  # of player 0's value
+    elif layout.proofs == "vectors":
+        fields += [("proven", *vector), ("proof", np.int8)]  # nothing, MOVER or EXACT
+    if layout.shared:
+        fields += [
+            ("own_sum", *vector),  # of the node's own evaluations
+            ("reward", *vector),  # of the edge
+            ("node", np.int32),  # the record of the node this leads to; NONE before it is taken
+            ("node_visits", np.int32),  # N(s), where the node is this record's
+            ("cycles", np.int32),  # how many of the edge's visits ended in a repetition
+        ]
+    if layout.pending:
+        fields.append(("pending", np.int32))
+    if layout.dim:
+        fields.append(("vector", np.float64, (layout.dim,)))  # the action
+    if layout.sparse:  # set when the node is valued
+        fields += [
+            ("largest", np.float64),  # log-prior of the node's actions
+            ("sum_weights", np.float64),  # of e^(log-prior - largest)
+            ("best_prior", np.float64),  # the largest of those never taken
+            ("untried", np.int32),  # where the log-priors of the node's actions begin
+            ("best", np.int32),  # which of them is the largest, NONE where that is not known
+        ]
+    # Packed: beyond the caches, small records bring more than aligned ones (a tenth at 1M edges).
+    return np.dtype(fields)
+
+
+def num_values(game: Game) -> int:
+    """How many components of a vector over the players are kept."""
+    return 1 if game.zero_sum else game.num_players
+
+
+def head_dtype(num_players: int) -> np.dtype:
+    """What a tree knows beyond its edges."""
+    return np.dtype(
+        [
+            ("used", np.int64),  # edges in use
+            ("capacity", np.int64),
+            ("room", np.int64),  # how much of it a simulation must find free
+            ("may_grow", np.int8),  # whether more capacity can be had
+            ("remaining", np.int64),  # simulations that are left of the piece under way
+            ("simulations", np.int64),
+            ("since_root", np.int64),  # simulations since the root was chosen
+            ("depth_sum", np.int64),
+            ("evaluations", np.int64),  # payoffs computed to refine actions
+            ("num_nodes", np.int64),  # that are in the table of shared ones
+            ("num_untried", np.int64),  # log-priors beside the tree
+            ("root_player", np.int64),
+            ("low", np.float64, (num_players,)),  # range of returns, given or seen so far
+            ("high", np.float64, (num_players,)),
+            ("factor", np.float64, (num_players,)),  # 1 / (high - low)
+            ("least", np.float64, (num_players,)),  # range of returns that is certain
+            ("most", np.float64, (num_players,)),
+            ("repetition", np.float64, (num_players,)),  # what a repeated state is worth
+        ]
+    )
+
+
+# What finds shared nodes: 128 bits of a state's key and the node's record, by open addressing.
+TABLE = np.dtype([("key", np.uint64, (2,)), ("node", np.int32)])
+
+
+# --- kernels: reading records --------------------------------------------------------------------
+
+
+def component(kept: np.ndarray, player: int) -> float:
+    """One player's part of a vector, from the components that are kept of it."""
+    if ZERO_SUM:
+        return kept[0] if player == 0 else -kept[0]
+    return kept[player]
+
+
+def worth_to(tree: Any, kept: np.ndarray, player: int) -> float:
+    """What a vector is worth to the player who chooses.
+
+    The players around a paranoid one choose what is worst for that one.
+    """
+    if PARANOID:
+        part = component(kept, np.int64(tree.root_player))
+        return part if player == tree.root_player else -part
+    return component(kept, player)
+
+
+def node_of(edges: np.ndarray, edge: int) -> int:
+    """The record of the node that an edge leads to; NONE for an edge of shared nodes not taken."""
+    return np.int64(edges[edge].node) if SHARES_NODES else np.int64(edge)
+
+
+def visits_of_node(edges: np.ndarray, node: int) -> int:
+    """N(s)."""
+    return np.int64(edges[node].node_visits) if SHARES_NODES else np.int64(edges[node].visits)
+
+
+def is_exact(edges: np.ndarray, node: int) -> bool:
+    """Whether all of a node's value is proven."""
+    if HAS_BOUNDS:
+        return edges[node].low == edges[node].high
+    return edges[node].proof == EXACT
+
+
+def write_edge(edges: np.ndarray, edge: int, action: int) -> None:
+    """Make a new edge that nobody has taken."""
+    record = edges[edge]
+    for i in range(NUM_VALUES):
+        record.value_sum[i] = 0.0
+    record.visits = 0
+    record.first = NONE
+    record.action = action
+    record.num_edges = 0
+    if IS_LAZY:
+        record.num_legal = 0
+    if HAS_PRIORS or HAS_CHANCE:
+        record.prior = 0.0
+    if KEEPS_SQUARES:
+        record.square_sum = 0.0
+    if KEEPS_RAW:
+        for i in range(NUM_VALUES):
+            record.raw[i] = 0.0
+    if HAS_AMAF:
+        record.amaf_sum = 0.0
+        record.amaf_visits = 0
+    if HAS_BOUNDS:
+        record.low = -math.inf
+        record.high = math.inf
+    elif HAS_PROOFS:
+        record.proof = 0
+        for i in range(NUM_VALUES):
+            record.proven[i] = 0.0
+    if SHARES_NODES:
+        for i in range(NUM_VALUES):
+            record.own_sum[i] = 0.0
+            record.reward[i] = 0.0
+        record.node = NONE
+        record.node_visits = 0
+        record.cycles = 0
+    if HAS_PENDING:
+        record.pending = 0
+    if IS_CONTINUOUS:
+        for i in range(DIM):
+            record.vector[i] = 0.0
+
+
+def block_size(count: int, num_edges: int) -> int:
+    """Room for the edges of a node with `count` legal actions that has used up `num_edges`."""
+    if count <= LAZY_ABOVE:
+        return count
+    return min(count, max(FIRST_BLOCK, 2 * num_edges))
+
+
+def block_room(count: int, num_edges: int) -> int:
+    """The size of the block that holds `num_edges` edges now."""
+    if count <= LAZY_ABOVE:
+        return count
+    room = np.int64(FIRST_BLOCK)
+    while room < num_edges:
+        room *= 2
+    return min(count, room)
+
+
+def room_of(edges: np.ndarray, node: int) -> int:
+    """The size of the block of a node's edges."""
+    num_edges = np.int64(edges[node].num_edges)
+    if IS_LAZY and edges[node].num_legal > 0:  # not so at chance nodes
+        return block_room(np.int64(edges[node].num_legal), num_edges)
+    return block_room(NO_LIMIT, num_edges) if APPENDS else num_edges
+
+
+# --- kernels: copying trees ----------------------------------------------------------------------
+
+
+def replant(
+    source: np.ndarray, used: int, target: np.ndarray, root: int, budget: int, sizes: np.ndarray,
+    forward: np.ndarray, old_table: np.ndarray, table: np.ndarray,
+) -> int:  # fmt: skip
+    """Copy what hangs below the edge `root` to `target`; the number of edges there.
+
+    Args:
+        used: how many edges `source` holds.
+        budget: how many the copy may hold; nodes of few visits lose theirs. 0: all.
+    """
+    least = np.int64(0)
+    if budget > 0:
+        count_rooms(source, used, sizes)
+        least = np.int64(sizes.shape[0])
+        kept = sizes[least - 1] + np.int64(1)
+        while least > 1 and kept <= budget:
+            least -= 1
+            kept += sizes[least - 1]
+    return transplant(source, target, root, least, forward, old_table, table)
+
+
+def transplant(
+    source: np.ndarray, target: np.ndarray, root: int, least: int, forward: np.ndarray,
+    old_table: np.ndarray, table: np.ndarray,
+) -> int:  # fmt: skip
+    """Copy what hangs below the edge `root` to `target`, breadth first; the number of edges there.
+
+    Nodes of less than `least` visits lose their edges; what they were worth stays. The copy is its
+    own queue: a record holds indices of `source` until its turn comes.
+    """
+    used = np.int64(1)
+    edge = np.int64(0)
+    target[0] = source[root]
+    if SHARES_NODES:
+        target[0].node = node_of(source, root)
+    while edge < used:
+        record = target[edge]
+        owns = True
+        if SHARES_NODES:
+            node = np.int64(record.node)
+            owns = node != NONE and forward[node] == NONE
+            if owns:
+                forward[node] = edge
+                move_node(source, node, target, edge)
+            if node != NONE:
+                record.node = forward[node]
+                if not owns:  # its node lives elsewhere now
+                    record.first = NONE
+                    record.num_edges = 0
+                    record.node_visits = 0
+        if owns and record.first != NONE:
+            first, room = np.int64(record.first), room_of(target, edge)
+            keeps = edge == 0 or visits_of_node(target, edge) >= least
+            if keeps and used + room <= target.shape[0]:
+                for i in range(room):
+                    target[used + i] = source[first + i]
+                record.first = used
+                used += room
+            else:
+                forget_edges(target, edge)
+        edge += 1
+    if SHARES_NODES:
+        rehash(old_table, table, forward)
+    return used
+
+
+def move_node(source: np.ndarray, node: int, target: np.ndarray, edge: int) -> None:
+    """Let the record of an edge hold a node that another record held."""
+    old, record = source[node], target[edge]
+    for j in range(NUM_VALUES):
+        record.value_sum[j] = old.value_sum[j]
+        record.own_sum[j] = old.own_sum[j]
+    record.node_visits = old.node_visits
+    record.first = old.first
+    record.num_edges = old.num_edges
+    if KEEPS_RAW:
+        for j in range(NUM_VALUES):
+            record.raw[j] = old.raw[j]
+    if HAS_BOUNDS:
+        record.low = old.low
+        record.high = old.high
+    elif HAS_PROOFS:
+        record.proof = old.proof
+        for j in range(NUM_VALUES):
+            record.proven[j] = old.proven[j]
+
+
+def forget_edges(edges: np.ndarray, node: int) -> None:
+    """Make a node a leaf again that is worth what it was."""
+    record = edges[node]
+    record.first = NONE
+    record.num_edges = 0
+    if IS_LAZY:
+        record.num_legal = 0
+    if SHARES_NODES:
+        for j in range(NUM_VALUES):
+            record.own_sum[j] = record.node_visits * record.value_sum[j]
+
+
+def count_rooms(edges: np.ndarray, used: int, sizes: np.ndarray) -> None:
+    """Add up, per number of visits, the room of the edges of nodes; the last entry is for more."""
+    most = sizes.shape[0] - 1
+    for edge in range(1, used):
+        if edges[edge].first != NONE:
+            node = np.int64(edge)
+            sizes[min(most, visits_of_node(edges, node))] += room_of(edges, node)
+
+
+def rehash(old: np.ndarray, table: np.ndarray, forward: np.ndarray) -> int:
+    """Enter the nodes of one table into another one, those without a new place left out."""
+    entered = np.int64(0)
+    for i in range(old.shape[0]):
+        if old[i].node != NONE:
+            node = np.int64(old[i].node)
+            if forward.shape[0] > 0:
+                node = np.int64(forward[node])
+            if node != NONE:
+                slot = find_slot(table, old[i].key[0], old[i].key[1])
+                table[slot].key[0] = old[i].key[0]
+                table[slot].key[1] = old[i].key[1]
+                table[slot].node = node
+                entered += 1
+    return entered
+
+
+def find_slot(table: np.ndarray, low: int, high: int) -> int:
+    """Where a key stands in a table, or the free place where it would."""
+    mask = table.shape[0] - 1
+    slot = np.int64(low & np.uint64(0x7FFFFFFF)) & mask
+    while table[slot].node != NONE and (table[slot].key[0] != low or table[slot].key[1] != high):
+        slot = (slot + 1) & mask
+    return slot
+
+
+# --- for people ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Node:
+    """A read-only view of one node of a tree."""
+
+    tree: Tree
+    edge: int  # the record that holds it, 0 for the root
+    state: np.record
+
+    @property
+    def visits(self) -> int:
+        name = "node_visits" if self.tree.layout.shared else "visits"
+        return int(self.tree.edges[name][self.edge])
+
+    @property
+    def to_play(self) -> int:
+        return int(self.state["to_play"])
+
+    @property
+    def edges(self) -> range:
+        """The edges that exist below this node."""
+        record = self.tree.edges[self.edge]
+        first = int(record["first"])
+        return range(0) if first == NONE else range(first, first + int(record["num_edges"]))
+
+    def child(self, edge: int) -> Node:
+        """The node that one of `edges` leads to."""
+        tree = self.tree
+        state, _ = tree.game.step(self.state, tree.action(edge))
+        node = int(tree.edges["node"][edge]) if tree.layout.shared else edge
+        return Node(tree, edge if node == NONE else node, state)
+
+    def walk(self) -> Iterator[Node]:
+        """This node and all below it that were visited, depth first, shared ones once."""
+        seen: set[int] = set()
+        places = [self]
+        while places:
+            node = places.pop()
+            if node.edge in seen:
+                continue
+            seen.add(node.edge)
+            yield node
+            taken = [e for e in reversed(node.edges) if self.tree.edges["visits"][e]]
+            places.extend(node.child(edge) for edge in taken)
+
+
+class Tree:
+    """The statistics of a search; hand it to `uctree.search` again to go on from it."""
+
+    def __init__(
+        self, game: Game, state: np.record, layout: Layout, num_root_edges: int, capacity: int
+    ) -> None:
+        self.game = game
+        self.state = state
+        self.layout = layout
+        self.edges = np.empty(capacity, edge_dtype(game, layout))
+        self.edges[0] = 0
+        self.edges["first"][0] = NONE
+        if layout.proofs == "bounds":
+            self.edges["low"][0], self.edges["high"][0] = -np.inf, np.inf
+        self.head = np.zeros(1, head_dtype(game.num_players))
+        self.head["used"] = 1
+        self.head["capacity"] = capacity
+        self.head["root_player"] = state["to_play"]
+        known = game.payoff_range
+        self.head["least"] = -np.inf if known is None else known[:, 0]
+        self.head["most"] = np.inf if known is None else known[:, 1]
+        self.head["repetition"] = game.repetition_value
+        self.forget_range()
+        # Sum of squared returns per edge of the root, for confidence bounds.
+        self.root_squares = np.zeros((max(1, num_root_edges), num_values(game)))
+        # What is mixed into the root's choice: Gumbel noise, or priors with Dirichlet noise.
+        self.root_noise: np.ndarray | None = None
+        self.table = empty_table(256 if layout.shared else 0)
+
+    def action(self, edge: int) -> Any:
+        """The action of an edge: a number, or a vector."""
+        if self.layout.dim:
+            return self.edges["vector"][edge].copy()
+        return int(self.edges["action"][edge])
+
+    def forget_range(self, seen: bool = False) -> None:
+        """Start with the range of returns that the game states; with none where it is `seen`."""
+        known = None if seen else self.game.payoff_range
+        self.head["low"] = np.inf if known is None else known[:, 0]
+        self.head["high"] = -np.inf if known is None else known[:, 1]
+        self.head["factor"] = 0.0 if known is None else 1.0 / (known[:, 1] - known[:, 0])
+
+    @property
+    def root(self) -> Node:
+        return Node(self, 0, self.state)
+
+    @property
+    def simulations(self) -> int:
+        """How many simulations the tree holds, all searches together."""
+        return int(self.head["simulations"][0])
+
+    @property
+    def num_edges(self) -> int:
+        """Edges in use, room set aside for siblings included."""
+        return int(self.head["used"][0]) - 1
+
+    @property
+    def num_bytes(self) -> int:
+        """All memory of the tree."""
+        arrays = (self.edges, self.head, self.root_squares, self.table)
+        return sum(array.nbytes for array in arrays)
+
+    @property
+    def evaluations(self) -> int:
+        """Simulations, and payoffs that were computed besides to refine actions."""
+        return self.simulations + int(self.head["evaluations"][0])
+
+    @property
+    def mean_depth(self) -> float:
+        """Edges taken per simulation."""
+        return float(self.head["depth_sum"][0] / max(1, self.head["simulations"][0]))
+
+    def resize(self, capacity: int) -> None:
+        """Give the tree room for `capacity` edges, at least for those in use."""
+        used = int(self.head["used"][0])
+        capacity = max(capacity, used)
+        if capacity <= len(self.edges):
+            # In place, unless someone else looks at the array.
+            with contextlib.suppress(ValueError):
+                self.edges.resize(capacity)
+        if capacity == len(self.edges):
+            self.head["capacity"] = capacity
+            return
+        edges = np.empty(capacity, self.edges.dtype)
+        num_bytes = used * edges.dtype.itemsize
+        # As bytes: NumPy copies records field by field, ten times slower.
+        edges.view(np.uint8)[:num_bytes] = self.edges.view(np.uint8)[:num_bytes]
+        self.edges = edges
+        self.head["capacity"] = len(edges)
+
+    @property
+    def has_priors(self) -> bool:
+        return self.layout.priors
+
+    def move_table(self, table: np.ndarray) -> None:
+        """Let another table find the shared nodes."""
+        kernel = _rehasher(interpreted())
+        old, new = self.table, table
+        if kernel.interpreted:
+            old, new = old.view(np.recarray), new.view(np.recarray)
+        kernel.call(old, new, np.zeros(0, np.int32))
+        self.table = table
+
+    # Copies.
+
+    def _edge_of(self, action: Any) -> int | None:
+        """The root's edge of an action; None where there is none."""
+        span = self.root.edges
+        if self.layout.dim:
+            wanted = self.game.vector(self.state, action)
+            same = (self.edges["vector"][span.start : span.stop] == wanted).all(axis=1)
+        else:
+            same = self.edges["action"][span.start : span.stop] == action
+        found = np.flatnonzero(same)
+        return int(span[int(found[0])]) if len(found) else None
+
+    def below(self, action: Any) -> Tree | None:
+        """What hangs below an action or outcome at the root, as a tree of its own.
+
+        None where nothing is known of it. The range of returns and of memory stay as they are.
+        """
+        edge = self._edge_of(action)
+        if edge is None or not self.edges["visits"][edge]:
+            return None
+        state, reward = self.game.step(self.state, action)
+        record = int(self.edges["node"][edge]) if self.layout.shared else edge
+        value = (self.mean_values(range(edge, edge + 1))[0] - reward) / self.game.discount
+        tree = self.copy(record, len(self.edges))
+        tree.state = state
+        visits = tree.root.visits
+        tree.edges["visits"][0] = visits
+        if not self.layout.shared:  # V(s) from Q(s,a)
+            tree.edges["value_sum"][0] = visits * value[: num_values(self.game)]
+        depth = max(0.0, self.mean_depth - 1)
+        tree.head["depth_sum"], tree.head["simulations"] = round(depth * visits), visits
+        tree.head["since_root"] = 0
+        tree.head["root_player"] = state["to_play"]
+        if not self.game.is_over(state) and not self.layout.dim:
+            options = self.game.outcomes if tree.root.to_play < 0 else self.game.legal
+            rows = len(options(state))
+            # An open loop has the edges of many states in one node.
+            tree._assume_squares(max(rows, self.game.num_actions if self.layout.appends else 0))
+        tree._forget_bare_proof()
+        tree.resize(0)
+        return tree
+
+    def _forget_bare_proof(self) -> None:
+        """A proof whose edges were given up tells no action: let it be found again."""
+        if self.layout.proofs and self.edges["first"][0] == NONE:
+            if self.layout.proofs == "bounds":
+                self.edges["low"][0], self.edges["high"][0] = -np.inf, np.inf
+            else:
+                self.edges["proof"][0] = 0
+
+    def _assume_squares(self, num_root_edges: int) -> None:
+        """Nobody has kept the squared returns of the root's edges: take the largest there can be.
+
+        For returns in [lo, hi] that is a variance of (hi - Q) (Q - lo), which is the true one where
+        episodes are only won or lost.
+        """
+        kept = num_values(self.game)
+        edges, visits = self.root.edges, self.edge_visits(self.root.edges)
+        self.root_squares = np.zeros((max(1, num_root_edges), kept))
+        q = self.mean_values(edges)[:, :kept]
+        low, high = self.head["low"][0, :kept], self.head["high"][0, :kept]
+        squares = q * q + np.maximum(0.0, (high - q) * (q - low))
+        self.root_squares[: len(q)] = np.where(visits[:, None] > 0, visits[:, None] * squares, 0.0)
+
+    def copy(self, root: int, capacity: int, budget: int = 0) -> Tree:
+        """What hangs below the record `root`, as a tree that has the same state.
+
+        Args:
+            capacity: room in the new tree.
+            budget: how many edges it may hold; the nodes of fewest visits lose theirs. 0: all.
+        """
+        layout = self.layout
+        new = Tree(self.game, self.state, layout, 1, capacity)
+        new.table = empty_table(len(self.table))
+        used = int(self.head["used"][0])
+        arguments = (
+            self.edges, used, new.edges, root, budget, np.zeros(1 << 12, np.int64),
+            np.full(used if layout.shared else 0, NONE, np.int32), self.table, new.table,
+        )  # fmt: skip
+        new.head[0] = self.head[0]
+        new.head["used"] = _call_copier(self.game, layout, arguments)
+        new.head["capacity"] = capacity
+        new.head["num_nodes"] = np.count_nonzero(new.table["node"] != NONE)
+        return new
+
+    # Edges taken away.
+
+    def drop(self, node: Node, edges: Iterable[int]) -> None:
+        """Take edges away from a node: searches go on as if their actions were not legal there.
+
+        What was seen through them stays in the visits and the value of the node and of those above.
+        The priors of the edges that are left are scaled to add up to 1. These move to the front of
+        `node.edges`, in their order, so a `Node` below that was found earlier has to be found anew.
+        """
+        gone = {int(edge) for edge in edges}
+        kept = [edge for edge in node.edges if edge not in gone]
+        self._check_can_drop(node, gone, kept)
+        if not gone:
+            return
+        first, order = node.edges.start, [*kept, *sorted(gone)]
+        self.edges[first : first + len(order)] = self.edges[order]
+        self.edges["num_edges"][node.edge] = len(kept)
+        if self.layout.lazy:
+            self.edges["num_legal"][node.edge] = len(kept)
+        if self.layout.priors:
+            priors = self.edges["prior"][first : first + len(kept)]
+            total = priors.sum(dtype=float)
+            priors[:] = priors / total if total > 0 else 1.0 / len(kept)
+        if node.edge == 0:
+            self.root_squares = self.root_squares[[edge - first for edge in kept]]
+            self.root_noise = None
+
+    def _check_can_drop(self, node: Node, gone: set[int], kept: list[int]) -> None:
+        layout, count = self.layout, len(node.edges)
+        if node.tree is not self:
+            raise ValueError("the node belongs to another tree; take it from this tree's root")
+        if len(kept) + len(gone) != count:
+            here = f"{node.edges.start} to {node.edges.stop - 1}" if count else "none"
+            raise ValueError(f"{sorted(gone)} are not all edges of the node; it has {here}")
+        if node.to_play < 0:
+            raise ValueError("chance cannot do without an outcome; drop edges where a player acts")
+        if layout.proofs or layout.shared or layout.appends:
+            raise ValueError(
+                "edges can be dropped from a plain tree alone: where nodes are shared, proven or "
+                "grow edges one by one they would come back or make values wrong; search without "
+                "transpositions=, solver=, open_loop= and outcome_widening"
+            )
+        if not kept:
+            raise ValueError("a node needs an edge to go on with; keep at least one")
+        if layout.lazy and self.edges["num_legal"][node.edge] != count:
+            raise ValueError(
+                f"{self.edges['num_legal'][node.edge] - count} actions of the node were never "
+                "tried and have no edge yet; drop edges once all were"
+            )
+
+    # Statistics of edges, for reports.
+
+    def edge_visits(self, edges: range) -> np.ndarray:
+        """N(s,a) of these edges."""
+        return self.edges["visits"][edges.start : edges.stop].astype(np.int64)
+
+    def mean_values(self, edges: range) -> np.ndarray:
+        """Q of these edges per player; 0 where an edge was never taken."""
+        records = nodes = self.edges[edges.start : edges.stop]
+        if self.layout.shared:
+            if edges == range(1):  # the root
+                return self._vectors(records["value_sum"]) + 0.0
+            nodes = self.edges[np.maximum(0, records["node"])]
+        return self.means(records, nodes)
+
+    def means(self, records: np.ndarray, nodes: np.ndarray) -> np.ndarray:
+        """Q per player from the records of edges and, where nodes are shared, those of nodes."""
+        visits = np.maximum(1, records["visits"])[:, None]
+        if not self.layout.shared:
+            return self._vectors(records["value_sum"] / visits) + 0.0
+        game = self.game
+        share = records["cycles"][:, None] / visits
+        after = (1 - share) * self._vectors(nodes["value_sum"]) + share * game.repetition_value
+        values = self._vectors(records["reward"]) + game.discount * after
+        return np.where(records["visits"][:, None] > 0, values, 0.0) + 0.0
+
+    def _vectors(self, kept: np.ndarray) -> np.ndarray:
+        """Vectors over the players from the components that are kept."""
+        return np.hstack([kept, -kept]) if self.game.zero_sum else kept
+
+    def priors(self, edges: range) -> np.ndarray | None:
+        """P(s,a) of these edges as the evaluator gave it; None in a tree without."""
+        if not self.layout.priors:
+            return None
+        return self.edges["prior"][edges.start : edges.stop].astype(float)
+
+    def proven_values(self, edges: range) -> np.ndarray:
+        """What these edges are proven to be worth per player; NaN where that is open."""
+        records = self.edges[edges.start : edges.stop]
+        if self.layout.proofs and self.layout.shared and edges != range(1):
+            records = np.where(records["node"] == NONE, records, self.edges[records["node"]])
+        return self.proofs(records)
+
+    def proofs(self, records: np.ndarray) -> np.ndarray:
+        """What the nodes of these records are proven to be worth per player; NaN where open."""
+        unknown = np.full((len(records), self.game.num_players), np.nan)
+        if not self.layout.proofs:
+            return unknown
+        if self.layout.proofs == "bounds":
+            exact, kept = records["low"] == records["high"], records["low"][:, None]
+        else:
+            exact, kept = records["proof"] == EXACT, records["proven"]
+        return np.where(exact[:, None], self._vectors(kept), unknown)
+
+    def proof(self, edge: int) -> str:
+        """What is proven of the node of a record: "exact", "mover" for its mover's part, or ""."""
+        if self.layout.proofs == "vectors" and self.edges["proof"][edge] == MOVER:
+            return "mover"
+        return "" if np.isnan(self.proven_values(range(edge, edge + 1))[0, 0]) else "exact"
+
+    @property
+    def raw_value(self) -> np.ndarray:
+        """What the evaluator said of the root, per player."""
+        return self._vectors(self.edges["raw"][:1])[0]
+
+    # Files.
+
+    def save(self, path: str | Path) -> None:
+        """Write the tree to a file; `Tree.load` reads it back to go on from it or to look at it."""
+        used = int(self.head["used"][0])
+        arrays = {
+            "edges": self.edges[:used],
+            "head": self.head,
+            "root_squares": self.root_squares,
+            "state": np.array([self.state], self.game.dtype),
+            "table": self.table,
+        }
+        if self.root_noise is not None:
+            arrays["root_noise"] = self.root_noise
+        header = {"game": treefile.describe_game(self.game), "layout": asdict(self.layout)}
+        treefile.write(path, header, arrays)
+
+    @classmethod
+    def load(cls, path: str | Path, game: Game | None = None) -> Tree:
+        """The tree of a file.
+
+        Args:
+            game: what it is a tree of; built-in games are made anew from the file.
+        """
+        header, arrays = treefile.read(path)
+        try:
+            layout = Layout(**header["layout"])
+            described, state = header["game"], arrays["state"]
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"{path} is no tree that uctree saved: it lacks {error}") from None
+        if game is None:
+            game = treefile.game_from(described)
+        else:
+            treefile.check_game(described, game)
+        tree = cls(game, game.copy(state[0]), layout, 1, 1)
+        for name in ("edges", "head", "root_squares", "table"):
+            kept, own = arrays.get(name), getattr(tree, name)
+            if kept is None or kept.dtype != own.dtype or kept.ndim != own.ndim:
+                raise ValueError(
+                    f"{path} holds the {name} of a tree as another version of uctree keeps them; "
+                    "search again and save the new tree"
+                )
+            setattr(tree, name, kept)
+        tree.root_noise = arrays.get("root_noise")
+        tree.head["capacity"] = len(tree.edges)
+        if not tree._is_sound():
+            raise ValueError(f"{path} holds a tree whose parts do not fit together; save it again")
+        return tree
+
+    def _is_sound(self) -> bool:
+        """Whether every index points to where there is something."""
+        edges, used = self.edges, int(self.head["used"][0])
+        if len(self.head) != 1 or used != len(edges) or used < 1:
+            return False
+        first, count = edges["first"].astype(np.int64), edges["num_edges"].astype(np.int64)
+        room = count
+        if self.layout.lazy or self.layout.appends:
+            limit = (
+                edges["num_legal"].astype(np.int64) if self.layout.lazy else np.zeros_like(count)
+            )
+            doubled = 1 << np.ceil(np.log2(np.maximum(FIRST_BLOCK, count))).astype(np.int64)
+            grown = np.where(limit > LAZY_ABOVE, np.minimum(limit, doubled), limit)
+            room = np.where(limit > 0, grown, doubled if self.layout.appends else count)
+        is_leaf = first == NONE
+        links = is_leaf | ((first >= 1) & (first + np.maximum(room, count) <= used))
+        good = links & (count >= 0) & (edges["action"] >= 0) & (edges["visits"] >= 0)
+        if not good.all() or (self.layout.dim and not np.isfinite(edges["vector"]).all()):
+            return False
+        if not self.layout.shared:
+            return True
+        size, nodes = len(self.table), (edges["node"], self.table["node"])
+        inside = all(bool(np.all((each >= NONE) & (each < used))) for each in nodes)
+        return inside and size & (size - 1) == 0 and bool(np.any(self.table["node"] == NONE))
+
+
+_copiers: weakref.WeakKeyDictionary[Game, dict[Any, Kernel]] = weakref.WeakKeyDictionary()
+
+
+def _call_copier(game: Game, layout: Layout, arguments: tuple[Any, ...]) -> int:
+    """Run `replant` for trees of this layout."""
+    known, key = _copiers.setdefault(game, {}), (layout, interpreted())
+    if key not in known:
+        bound = layout.bindings() | {"NUM_VALUES": num_values(game)}
+        label = f"{game.name}: copying trees"
+        known[key] = compile_kernel(replant, bound, arguments, label=label)
+    if known[key].interpreted:
+        arguments = tuple(
+            a.view(np.recarray) if isinstance(a, np.ndarray) and a.dtype.names else a
+            for a in arguments
+        )
+    return int(known[key].call(*arguments))
+
+
+@cache
+def _rehasher(is_interpreted: bool) -> Kernel:
+    """The kernel of `rehash`, the same for all games."""
+    arguments = (empty_table(0), empty_table(0), np.zeros(0, np.int32))
+    return compile_kernel(rehash, {}, arguments, label="tables of nodes")
+
+
+def empty_table(capacity: int) -> np.ndarray:
+    """A table for the nodes of a tree of `capacity` edges; the least there is for 0."""
+    table = np.zeros(1 << max(0, math.ceil(math.log2(max(1, capacity)))), TABLE)
+    table["node"] = NONE
+    return table
