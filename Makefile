@@ -40,6 +40,9 @@ check: $(VENV)/dev  ## style, types and layers
 test: $(VENV)/dev  ## all tests that take seconds, those against peers included
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
+quick: $(VENV)/dev  ## a minute of the most telling tests
+	$(BIN)/python -m pytest -n 2 --dist load -m quick
+
 slow: $(VENV)/dev  ## all tests
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m ''
 
@@ -59,5 +62,5 @@ bench-tic-tac-toe bench-connect-four bench-othello bench-hex: $(VENV)/dev  ## tr
 clean:  ## forget the virtual environment
 	rm -rf $(VENV)
 
-.PHONY: help demo check test slow golden bench clean \
+.PHONY: help demo check quick test slow golden bench clean \
 	bench-tic-tac-toe bench-connect-four bench-othello bench-hex

@@ -1,14 +1,14 @@
 #!/bin/sh
-# What is often printed without evidence, measured with playout search: one command per claim, the
-# most important first. Each writes a folder with a table, a chart, JSON and every game, and goes on
-# where it was when it is called again.
+# Common claims about tree search, measured with playouts: one command per claim, the most important
+# first. Each writes a folder with a table, a chart, JSON and every game, and resumes when it is
+# called again.
 #
 #     sh benchmarks/ablations.sh                 all of it
 #     sh benchmarks/ablations.sh reuse fpu       these parts
 #     RESULTS=/tmp/results PROCESSES=2 sh benchmarks/ablations.sh budgets
 #
-# Playouts are random and priors uniform unless something else is said. On one core of two that were
-# busy otherwise solver and reuse took half an hour together; go takes most of the time.
+# Playouts are random and priors uniform unless stated otherwise. On one core of a busy machine with
+# two, solver and reuse took half an hour in total; go takes most of the time.
 set -eu
 
 RESULTS=${RESULTS:-ablations}
@@ -31,8 +31,8 @@ one_loop() {
     study one_loop-puct-go go:size=9 --vary "selection=puct(c=2),one_loop(),one_loop(mode='off')" --base "evaluator=playout(priors=True)" --simulations 100,800 --games 100
 }
 
-# All moves as first, at equal simulations and at equal time: on hex they cost seven times as much.
-# They explore by ucb1(0.1), so that they also meet that alone.
+# RAVE and GRAVE, at equal simulations and at equal time: on hex they take seven times as long.
+# They are built on ucb1(0.1), so they also play against ucb1(0.1) alone.
 rave() {
     study rave-hex hex:size=11 --vary "selection=ucb1(),rave(),grave()" --simulations 1000 --games 100
     study rave-hex-time hex:size=11 --vary "selection=ucb1(),rave(),grave()" --seconds 0.01 --games 100
@@ -55,7 +55,7 @@ reuse() {
     study reuse-go go:size=9 --vary reuse=false,true --vary simulations=400,240,200 --games 100
 }
 
-# The most visited action, or the one with the largest lower bound.
+# The final choice: the most visited action, or the one with the largest lower bound.
 lcb() {
     study lcb-connect_four connect_four --vary choice=robust,lcb --simulations 100,1000 --games 400
     study lcb-othello othello --vary choice=robust,lcb --simulations 100,1000 --games 200
@@ -69,7 +69,7 @@ c_puct() {
     study c_puct-go-priors go:size=9 --vary selection.puct.c=1,0.5,2,5 --base "evaluator=playout(priors=True)" --simulations 100,800 --games 100
 }
 
-# Elo against simulations: each budget against the next one.
+# Elo by simulations: each budget against the next one.
 budgets() {
     study budgets-connect_four connect_four --vary simulations=1,10,50,100,400,800,1600 --pairing neighbours --games 400
     study budgets-othello othello --vary simulations=1,10,50,100,400,800,1600 --pairing neighbours --games 120
@@ -82,15 +82,15 @@ tenfold() {
     study tenfold-othello othello --vary simulations=10,100,1000,10000 --pairing neighbours --games 60
 }
 
-# What an edge never taken is worth.
+# The value of an edge without visits.
 fpu() {
     study fpu-connect_four connect_four --vary selection.puct.fpu=parent_sqrt,parent,constant,infinite --simulations 100,800 --games 400
     study fpu-othello othello --vary selection.puct.fpu=parent_sqrt,parent,constant,infinite --simulations 100,800 --games 200
     study fpu-go-priors go:size=9 --vary selection.puct.fpu=parent_sqrt,parent,constant,infinite --base "evaluator=playout(priors=True)" --simulations 100,800 --games 60
 }
 
-# Threads in one tree: two against one at equal time, and at equal simulations what others see of
-# simulations under way. These need PROCESSES=1 and idle cores.
+# Threads in one tree: two against one at equal time, and two ways to count simulations in flight at
+# equal simulations. These need PROCESSES=1 and idle cores.
 virtual() {
     study threads-othello-time othello --vary threads=1,2 --base "parallel='tree'" --seconds 0.1 --games 300
     study in_flight-othello othello --vary in_flight=virtual,unobserved --base "threads=2, parallel='tree'" --simulations 100,800 --games 200

@@ -1,12 +1,12 @@
-"""Trees for networks: what a search costs beside the network, against mctx. Prints JSON.
+"""Batched search: the time of a search without its network, compared with mctx. Prints JSON.
 
     python benchmarks/batches.py [mctx] [episodes] [rates] [network]
 
-mctx: both sides search the same model with Gumbel's rule: a table of log-priors and values stands
-for the network, so that hardly anything but the tree is left. mctx is jitted for the CPU, on one
-thread. Ratios are of CPU time per simulation, from runs that take turns. episodes: what self-play
-of connect four takes beside the network, a tower of 64 x 4; rates: how fast it is with it, by torch
-and ONNX; network: what that takes.
+mctx: both sides search the same model with Gumbel's rule. A table of log-priors and values replaces
+the network, so that nearly all time is that of the tree. mctx is jitted for the CPU, on one thread.
+Ratios are of CPU time per simulation, from runs that alternate. episodes: the time of self-play of
+connect four without the network, a tower of 64 x 4; rates: its speed with the network, by torch and
+ONNX; network: the time of the network.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ import numpy as np
 
 import uctree
 from uctree import evaluators, games, learn, selection
-from uctree.forest import Forest
+from uctree.engine.driver import BatchedSearch
 from uctree.learn.selfplay import play_episodes
 
 NUM_PLACES = 4096  # states of the model, which repeat
 NUM_SIMULATIONS = 50
 TURNS = 15
-TIMED = 0.05  # seconds of a turn, at least; to ask for the CPU time takes up to 0.0005
+TIMED = 0.05  # seconds of a turn, at least; reading the CPU time takes up to 0.0005
 LONGEST = 60  # plies of an episode, more than a search looks ahead
 
-# Trees, actions, and how many times as fast as mctx the tree shall be: with an evaluator that is
-# compiled in, and with one that is asked in Python.
+# Trees, actions, and the wanted speed relative to mctx: with a compiled evaluator, and with a batch
+# evaluator in Python.
 CASES = (
     (64, 9, 4.0, 3.0), (64, 82, 18.0, 18.0), (64, 441, 30.0, 30.0),
     (1, 9, 12.0, 1.5), (1, 82, 12.0, 1.5), (1, 441, 12.0, 2.0),
@@ -47,7 +47,7 @@ CASES = (
 
 
 def model(num_actions: int) -> tuple[np.ndarray, np.ndarray]:
-    """Log-priors of every place, and what it is worth to who is to play there."""
+    """Log-priors of every place, and its value for the player to move."""
     rng = np.random.default_rng(0)
     logits = rng.normal(size=(NUM_PLACES, num_actions)).astype(np.float32)
     return logits, rng.uniform(-1, 1, NUM_PLACES).astype(np.float32)
@@ -59,7 +59,7 @@ Position = np.dtype([("place", np.int32), ("ply", np.int16), ("to_play", np.int8
 
 
 def table_game(num_actions: int) -> uctree.Game:
-    """A game of two players on the places of the model, which nobody wins."""
+    """A game of two players on the places of the model, without a winner."""
 
     def legal(state: Any, actions: np.ndarray) -> int:
         for action in range(num_actions):
@@ -94,21 +94,21 @@ def table_network(num_actions: int) -> Callable[[np.ndarray], tuple[np.ndarray, 
     logits, own = model(num_actions)
     values = np.stack([own, -own], axis=1)
 
-    def ask(observations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def evaluate(observations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         places = observations[:, 0].astype(np.intp)
         return logits.take(places, axis=0), values.take(places, axis=0)
 
-    return ask
+    return evaluate
 
 
 def uctree_search(game: uctree.Game, num_trees: int, evaluator: Any) -> Callable[[int], Any]:
-    forest = Forest(game, num_trees, evaluator=evaluator, root_selection=selection.gumbel())
+    batch = BatchedSearch(game, num_trees, evaluator=evaluator, root_selection=selection.gumbel())
     roots = np.zeros(num_trees, Position)
     roots["place"] = np.arange(num_trees)
 
     def search(seed: int) -> None:
-        forest.plant(range(num_trees), roots, num_simulations=NUM_SIMULATIONS, seed=seed)
-        forest.run()
+        batch.reset(range(num_trees), roots, num_simulations=NUM_SIMULATIONS, seed=seed)
+        batch.run()
 
     return search
 
@@ -126,10 +126,10 @@ def mctx_search(num_actions: int, num_trees: int) -> Callable[[int], Any]:
     def step(parameters: Any, key: Any, action: Any, place: Any) -> Any:
         place = (place * 31 + action * 7 + 1) % NUM_PLACES
         zeros = jax.numpy.zeros(num_trees)
-        answer = mctx.RecurrentFnOutput(
+        output = mctx.RecurrentFnOutput(
             reward=zeros, discount=zeros - 1.0, prior_logits=logits[place], value=values[place]
         )
-        return answer, place
+        return output, place
 
     @jax.jit
     def run(key: Any) -> Any:
@@ -145,10 +145,10 @@ def mctx_search(num_actions: int, num_trees: int) -> Callable[[int], Any]:
 
 
 def micros(search: Callable[[int], Any], num_trees: int, seed: int) -> float:
-    """Microseconds of CPU time per simulation, of as many searches as fill `TIMED` seconds.
+    """Microseconds of CPU time per simulation, over searches of at least `TIMED` seconds.
 
-    One before that is not timed: it lets the threads of whoever was before come to rest, and fills
-    the caches.
+    One search before that is not timed: threads of the previous run come to rest, and caches are
+    filled.
     """
     began = time.perf_counter()
     search(seed)
@@ -160,7 +160,7 @@ def micros(search: Callable[[int], Any], num_trees: int, seed: int) -> float:
 
 
 def against_mctx() -> dict[str, Any]:
-    """The tree of every case beside mctx: in machine code, and with a table asked in Python."""
+    """Every case compared with mctx: with a compiled evaluator, and with one in Python."""
     found: dict[str, Any] = {}
     for num_trees, num_actions, *wanted in CASES:
         game = table_game(num_actions)
@@ -174,7 +174,7 @@ def against_mctx() -> dict[str, Any]:
         for turn in range(-1, TURNS):
             for name, search in searches.items():
                 taken = micros(search, num_trees, 1000 * turn + 1000)
-                if turn >= 0:  # before that everything is compiled
+                if turn >= 0:  # the first turn compiles
                     times[name].append(taken)
         row = found[f"{num_trees} roots, {num_actions} actions"] = {
             f"{name}, us": round(statistics.median(taken), 2) for name, taken in times.items()
@@ -188,7 +188,7 @@ def against_mctx() -> dict[str, Any]:
 
 
 def connect_four_network() -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
-    """Answers that were drawn once, whatever is asked."""
+    """A network that returns the same random values for every observation."""
     rng = np.random.default_rng(0)
     logits = rng.normal(size=(4096, 7)).astype(np.float32)
     values = rng.uniform(-1, 1, size=(4096, 2)).astype(np.float32)
@@ -196,7 +196,7 @@ def connect_four_network() -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarra
 
 
 def episodes() -> dict[str, Any]:
-    """Self-play of connect four: microseconds per simulation of all that is not the network."""
+    """Self-play of connect four: microseconds per simulation without the network."""
     game = games.connect_four()
     found: dict[str, Any] = {"wanted, at most": 10.0}
     for rule, target in (("gumbel", "gumbel"), ("puct", "visits")):
@@ -239,17 +239,17 @@ def rates() -> dict[str, Any]:
 
 
 def network() -> dict[str, Any]:
-    """A tower for connect four: microseconds of a position by backend, milliseconds of learning."""
+    """A tower for connect four: microseconds per position by backend, milliseconds of gradients."""
     import torch
 
     game = games.connect_four()
     tower = learn.tower(game)
     rng, found = np.random.default_rng(0), dict[str, Any]()
     for backend in ("torch", "onnx", "int8"):
-        ask = learn.predictor(tower, game, backend=backend)
+        predict = learn.predictor(tower, game, backend=backend)
         for rows in (8, 64):
             shown = rng.integers(0, 2, (rows, *(game.observation_shape or ()))).astype(np.float32)
-            taken = seconds_of(functools.partial(ask, shown))
+            taken = seconds_of(functools.partial(predict, shown))
             found[f"{backend}, {rows} rows, us a position"] = round(1e6 * taken / rows, 1)
     torch.set_num_threads(1)
     shown = torch.rand(256, *(game.observation_shape or ()))
@@ -268,7 +268,7 @@ def network() -> dict[str, Any]:
 
 
 def seconds_of(function: Callable[[], Any]) -> float:
-    """CPU time of a call, the median of some turns."""
+    """The CPU time of a call, the median over turns."""
     function()
     taken = []
     for _ in range(TURNS):

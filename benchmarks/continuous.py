@@ -1,10 +1,10 @@
-"""Simulations per second where actions are vectors, and who finds the equilibrium. Prints JSON.
+"""Games of vectors: simulations per second, and how often the equilibrium is found. Prints JSON.
 
     python benchmarks/continuous.py [speed] [equilibrium] [--seeds 20] [--dim 1]
 
 `speed`: progressive widening with UCB1 and random proposals in loss_game(dim=1), one thread, the
-best of five runs. `equilibrium`: how many seeds end with a stage regret below 0.01 for every player
-within 100,000 simulations, every payoff counted.
+best of five runs. `equilibrium`: the number of seeds with a stage regret below 0.01 of every player
+within 100,000 simulations, where every payoff counts.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ import argparse
 import json
 
 import uctree
-from uctree import budgets, games
+from uctree import games
+from uctree.continuous import budgets
 
 
 def speed() -> dict[str, float]:
@@ -48,9 +49,9 @@ if __name__ == "__main__":
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--dim", type=int, default=1)
     given = parser.parse_args()
-    told: dict[str, object] = {"uctree": uctree.__version__}
+    report: dict[str, object] = {"uctree": uctree.__version__}
     if "speed" in given.parts:
-        told["simulations_per_second"] = speed()
+        report["simulations_per_second"] = speed()
     if "equilibrium" in given.parts:
-        told["equilibrium"] = equilibrium(given.dim, given.seeds)
-    print(json.dumps(told, indent=1))
+        report["equilibrium"] = equilibrium(given.dim, given.seeds)
+    print(json.dumps(report, indent=1))

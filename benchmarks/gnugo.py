@@ -1,13 +1,13 @@
-"""How uctree does against GNU Go on 9x9: matches through the arena. Prints JSON.
+"""Matches of uctree against GNU Go on 9x9. Prints JSON.
 
     python benchmarks/gnugo.py [--games 40] [--seconds 2] [--level 10] [--processes 1] [--path FILE]
     python benchmarks/gnugo.py --steps --simulations 2000 --path FOLDER
 
 Chinese rules, komi 7.5, one thread, no opening book; both colours in turn, with the same seed for
-each pair of games. Afterwards GNU Go is shown every game and asked who won, as a second opinion on
-uctree's count. With --path an interrupted match goes on where it was. --steps plays a match with
-each of the settings on the way from plain UCT to that of docs/games/go.md, each in a file of its
-own in the folder --path; `--steps priors lcb` only these.
+each pair of games. Afterwards GNU Go scores the end of every game, as a check of uctree's count.
+With --path an interrupted match can be resumed. --steps plays a match with each setting on the way
+from plain UCT to that of docs/games/go.md, each in its own file in the folder --path; `--steps
+priors lcb` plays only these.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from uctree.arena import GameRecord, MatchProgress, match
 from uctree.arena.external import gnugo
 
 PRIORS = "selection=puct(c=2), evaluator=playout(priors=True)"
-# How the playouts are drawn, and how the search is done.
+# The playouts, and the options of the search.
 STEPS = {
     "uct": ("uniform", "selection=ucb1(0.1)"),
     "rave": ("uniform", "selection=rave()"),
-    "wise": ("wise", "selection=ucb1(0.1)"),
-    "wise-rave": ("wise", "selection=rave()"),
-    "priors": ("wise", PRIORS),
-    "priors-rave": ("wise", "selection=rave(puct(c=2)), evaluator=playout(priors=True)"),
-    "reuse": ("wise", f"{PRIORS}, reuse=True"),
-    "lcb": ("wise", f"{PRIORS}, reuse=True, choice='lcb'"),
+    "heuristic": ("heuristic", "selection=ucb1(0.1)"),
+    "heuristic-rave": ("heuristic", "selection=rave()"),
+    "priors": ("heuristic", PRIORS),
+    "priors-rave": ("heuristic", "selection=rave(puct(c=2)), evaluator=playout(priors=True)"),
+    "reuse": ("heuristic", f"{PRIORS}, reuse=True"),
+    "lcb": ("heuristic", f"{PRIORS}, reuse=True, choice='lcb'"),
 }
 CHOSEN = "reuse"  # the setting of docs/games/go.md, and of the match without --steps
 
@@ -46,7 +46,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=9)
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument(
-        "--steps", nargs="*", choices=STEPS, help="a match for each of these, or of all steps"
+        "--steps", nargs="*", choices=STEPS, help="a match for each of these steps, or for all"
     )
     parser.add_argument("--path", type=Path, help="a file, or with --steps a folder")
     given = parser.parse_args()
@@ -76,10 +76,10 @@ def against_gnugo(given: argparse.Namespace, name: str, path: Path | None) -> di
     print(f"{name}: {agents['uctree']}", file=sys.stderr, flush=True)
     played = match(
         game, agents, num_games=given.games, openings=0, seed=given.seed,
-        processes=given.processes, path=path, progress=tell,
+        processes=given.processes, path=path, progress=report_progress,
     )  # fmt: skip
     if played.status == "interrupted":
-        sys.exit("gnugo.py: interrupted; with --path the same command goes on where it was")
+        sys.exit("gnugo.py: interrupted; with --path the same command resumes")
     games = [described(record) for record in played.records]
     wins = sum(game["result"] == 1 for game in games)
     return {
@@ -98,14 +98,14 @@ def against_gnugo(given: argparse.Namespace, name: str, path: Path | None) -> di
     }
 
 
-def tell(progress: MatchProgress) -> None:
+def report_progress(progress: MatchProgress) -> None:
     print(f"{progress.done} of {progress.total}: {progress.scores}", file=sys.stderr, flush=True)
 
 
 def described(record: GameRecord) -> dict[str, Any]:
-    """One game in figures, with GNU Go's opinion of its end."""
+    """One game in figures, with GNU Go's score of its end."""
     seat = record.agents.index("uctree")
-    opinion = second_opinion(record)
+    score = gnugo_score(record)
     winner = "B" if record.returns[0] > 0 else "W" if record.returns[1] > 0 else "0"
     return {
         "number": record.number,
@@ -116,15 +116,15 @@ def described(record: GameRecord) -> dict[str, Any]:
         "end": record.end,
         "error": record.error,
         "lead": None if record.end != "over" else lead(record),
-        "gnugo_score": opinion,
-        "disputed": record.end == "over" and opinion[0] != winner,
+        "gnugo_score": score,
+        "disputed": record.end == "over" and score[0] != winner,
         "seconds_per_action": record.seconds[seat] / max(1, record.decisions[seat]),
         "actions": " ".join(shown(record)),
     }
 
 
 def lead(record: GameRecord) -> float:
-    """Black's area less that of white and the komi."""
+    """Black's area minus white's area and komi."""
     area = record.states[-1]["area"]
     return float((area[:81] == 1).sum() - (area[:81] == 2).sum() - 7.5)
 
@@ -135,7 +135,7 @@ def shown(record: GameRecord) -> list[str]:
     return [record.game.show_action(state, action) for state, action in pairs]
 
 
-def second_opinion(record: GameRecord) -> str:
+def gnugo_score(record: GameRecord) -> str:
     """The score that GNU Go gives the end of a game, as B+3.5."""
     agent = gnugo(level=10)
     assert record.game is not None

@@ -1,12 +1,12 @@
-"""Does it learn? One training from scratch per game, measured afterwards. Prints JSON.
+"""Training from scratch, one run per game, measured afterwards. Prints JSON.
 
     python benchmarks/learn.py tic_tac_toe | connect_four | othello | hex [--folder runs]
 
-Each part trains in a folder of its own below `--folder` and goes on where it was when it is called
-again. tic_tac_toe: five seeds of at most five minutes each, then every reply of an opponent is
-tried. connect_four: one hour, then 1000 positions whose exact value bitbully (of the dev extra)
-knows, and 200 games against playout search with 5,000 simulations. othello (6x6) and hex (5x5):
-half an hour, then how far the last checkpoint is above the first.
+Each part trains in its own folder below `--folder`, and resumes when it is called again.
+tic_tac_toe: five seeds of at most five minutes each, then play against every reply.
+connect_four: one hour, then 1000 positions with exact values from bitbully (of the dev extra), and
+200 games against playout search with 5,000 simulations. othello (6x6) and hex (5x5): half an hour,
+then the Elo difference between the last checkpoint and the first.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from uctree.learn.agents import NetworkAgent
 from uctree.learn.run import Run, new_network
 from uctree.learn.training import Progress, train
 
-HERE = {"workers": 2, "root_selection": "gumbel", "policy_target": "gumbel"}
+SHARED = {"workers": 2, "root_selection": "gumbel", "policy_target": "gumbel"}
 
 
-def tell(progress: Progress) -> None:
-    """One line on the terminal, written over."""
+def show_progress(progress: Progress) -> None:
+    """Overwrite one line on the terminal."""
     parts = [
         f"iteration {progress.iteration}",
         f"{progress.phase} {progress.done}/{progress.total}",
@@ -49,8 +49,8 @@ def tell(progress: Progress) -> None:
 
 
 def trained(game: uctree.Game, folder: Path, **options: Any) -> tuple[Run, dict[str, Any]]:
-    """The run, and what it took."""
-    run = train(game, folder, progress=tell, **options)
+    """The run, and the cost of its training."""
+    run = train(game, folder, progress=show_progress, **options)
     print(file=sys.stderr)
     last = run.metrics("checkpoint")[-1]
     played = run.metrics("self-play")[-1]
@@ -65,13 +65,13 @@ def trained(game: uctree.Game, folder: Path, **options: Any) -> tuple[Run, dict[
 
 
 def tic_tac_toe(given: argparse.Namespace) -> dict[str, Any]:
-    """Perfect play at 50 simulations, from scratch, for each of the seeds."""
+    """Whether play is perfect at 50 simulations, for each of the seeds."""
     game = games.tic_tac_toe()
     rows = []
     for seed in range(given.seeds):
         run, took = trained(
             game, given.folder / f"tic_tac_toe-{seed}", seed=seed, max_hours=5 / 60,
-            max_iterations=40, ladder_games=0, **HERE,
+            max_iterations=40, ladder_games=0, **SHARED,
         )  # fmt: skip
         network = inference.evaluator(new_network(game, run.options), game, backend="onnx")
         rows.append(took | {
@@ -96,6 +96,11 @@ def by_policy(game: uctree.Game, evaluator: Any) -> Player:
     return lambda state: exact.raw_actions(game, evaluator, [state])[0]
 
 
+def by_playouts(game: uctree.Game, states: list[np.record], simulations: int) -> list[int]:
+    found = uctree.search_many(game, states, num_simulations=simulations)
+    return [result.action for result in found]
+
+
 def against_all(game: uctree.Game, act: Player) -> dict[str, int]:
     return asdict(replies.try_all(game, act))
 
@@ -104,14 +109,14 @@ def against_all(game: uctree.Game, act: Player) -> dict[str, int]:
 
 
 def connect_four(given: argparse.Namespace) -> dict[str, Any]:
-    """An hour of training against exact values and against playout search."""
+    """An hour of training, then exact values and games against playout search."""
     game = games.connect_four()
     run, took = trained(
         game, given.folder / "connect_four", num_simulations=64, value_mix=0.5, solver=True,
         opening_plies=8, temperature_cutover=10, playout_iterations=30, playout_simulations=2000,
         inference="int8", episodes_per_iteration=256, draws=3, precision="bfloat16",
         learning_rate_end=0.03, average_decay=0.995, checkpoint_interval=40, keep_every=40,
-        max_hours=given.hours or 0.97, seed=given.seed, **HERE,
+        max_hours=given.hours or 0.97, seed=given.seed, **SHARED,
     )  # fmt: skip
     positions = exact.exact_positions(game, num_positions=1000, seed=given.seed)
     assert positions is not None
@@ -121,7 +126,7 @@ def connect_four(given: argparse.Namespace) -> dict[str, Any]:
         "search_200_symmetries": lambda: searched(run.evaluator(symmetries=True)),
         "raw_policy": lambda: exact.raw_actions(game, run.evaluator(), positions.states),
         "untrained_200": lambda: searched(untrained),
-        "playout_200": lambda: exact.playout_actions(game, positions.states, 200),
+        "playout_200": lambda: by_playouts(game, positions.states, 200),
     }
 
     def searched(evaluator: Any) -> list[int]:
@@ -129,8 +134,8 @@ def connect_four(given: argparse.Namespace) -> dict[str, Any]:
             game, evaluator, positions.states, run.options, num_simulations=200
         )
 
-    kept = {name: round(positions.share_kept(act()), 4) for name, act in players.items()}
-    print(f"kept: {kept}", file=sys.stderr)
+    optimal = {name: round(positions.share_optimal(act()), 4) for name, act in players.items()}
+    print(f"optimal: {optimal}", file=sys.stderr)
     against = arena.match(
         "connect_four",
         {
@@ -140,11 +145,11 @@ def connect_four(given: argparse.Namespace) -> dict[str, Any]:
         num_games=200, openings=4, seed=given.seed, processes=2,
         path=given.folder / "connect_four-match.jsonl",
     )  # fmt: skip
-    return {"took": took, "positions": len(positions.states), "kept": kept,
-            "match": against.to_json(), "ladder": list(climbed(run))}  # fmt: skip
+    return {"took": took, "positions": len(positions.states), "optimal": optimal,
+            "match": against.to_json(), "ladder": list(rated(run))}  # fmt: skip
 
 
-def climbed(run: Run) -> Iterator[dict[str, Any]]:
+def rated(run: Run) -> Iterator[dict[str, Any]]:
     """The ratings of the checkpoints with their intervals."""
     found = ladder.ratings(run)
     yield from [] if found is None else found.rows()
@@ -155,10 +160,10 @@ def climbed(run: Run) -> Iterator[dict[str, Any]]:
 
 def progress_of(name: str, game: uctree.Game) -> Callable[[argparse.Namespace], dict[str, Any]]:
     def part(given: argparse.Namespace) -> dict[str, Any]:
-        """Half an hour of training: by how much is the last checkpoint above the first?"""
+        """Half an hour of training, then the Elo difference of the last checkpoint to the first."""
         run, took = trained(
             game, given.folder / name, max_hours=given.hours or 0.5, keep_every=10,
-            ladder_games=40, seed=given.seed, **HERE,
+            ladder_games=40, seed=given.seed, **SHARED,
         )  # fmt: skip
         found = ladder.ratings(run)
         assert found is not None
@@ -176,7 +181,7 @@ def progress_of(name: str, game: uctree.Game) -> Callable[[argparse.Namespace], 
 
 
 def against_playouts(run: Run) -> Iterator[dict[str, Any]]:
-    """The score of each checkpoint, with its interval."""
+    """The scores of each checkpoint against playout searches, with their intervals."""
     for row in run.metrics("ladder"):
         scores = {
             name: [round(share, 3) for share in (games["score"], *games["score_interval"])]
@@ -199,8 +204,8 @@ def main() -> None:
     parser.add_argument("part", choices=PARTS)
     parser.add_argument("--folder", type=Path, default=Path("runs"))
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--seeds", type=int, default=5, help="of tic_tac_toe")
-    parser.add_argument("--hours", type=float, help="of training, where it is not tic_tac_toe")
+    parser.add_argument("--seeds", type=int, default=5, help="number of seeds, for tic_tac_toe")
+    parser.add_argument("--hours", type=float, help="hours of training, except for tic_tac_toe")
     given = parser.parse_args()
     began = time.monotonic()
     found = PARTS[given.part](given)

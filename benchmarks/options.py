@@ -1,10 +1,11 @@
-"""What the options of a search cost, beside plain UCT in the same run. Prints JSON.
+"""The time of each option of a search, relative to plain UCT in the same run. Prints JSON.
 
     python benchmarks/options.py [ratios] [accuracy] [threads] [reuse] [memory] [compiling]
 
-Ratios are of CPU time at equal simulations, from runs that take turns; exploration constants are
-such that trees are about as deep as plain UCT's, because a deeper tree takes longer whatever the
-rule. Threads are measured in wall time beside a control that only calculates, and need idle cores.
+Ratios are of CPU time at equal simulations, from runs that alternate. Exploration constants are
+such that trees are about as deep as those of plain UCT, because a deeper tree takes longer with any
+rule. Threads are measured in wall time relative to a control that only computes, and need idle
+cores.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def cpu_seconds(work: Callable[[], Any]) -> float:
 
 
 def measure_ratios() -> dict[str, Any]:
-    """Time of each option by that of plain UCT, on cheap and on dear playouts."""
+    """Time of each option relative to plain UCT, with cheap and with expensive playouts."""
     found: dict[str, Any] = {}
     cases = (
         (games.connect_four(), 20_000), (games.go(9), 1_000), (games.hex(11), 5_000),
@@ -85,9 +86,9 @@ def searcher(
 
 
 def measure_accuracy() -> dict[str, Any]:
-    """How often the action is right on a game full of transpositions, at equal time.
+    """How often the action is right in a game with many transpositions, at equal time.
 
-    Nim with exact values; a search is right if its action keeps them.
+    Nim with exact values; a search is right if its action has the best value.
     """
     game, rng = games.nim((4, 5, 6, 7)), np.random.default_rng(1)
     cases: list[tuple[Any, dict[int, float]]] = []
@@ -120,7 +121,7 @@ def share_right(
 
 
 def after_each(game: uctree.Game, state: Any) -> dict[int, float]:
-    """What each action is worth exactly to the player who takes it."""
+    """The exact value of each action for the player who takes it."""
     player = game.to_play(state)
     values = {}
     for action in game.legal(state):
@@ -132,7 +133,7 @@ def after_each(game: uctree.Game, state: Any) -> dict[int, float]:
 
 @numba.njit(nogil=True)
 def calculate(count: int) -> float:
-    """The control: arithmetic that touches no memory."""
+    """The control: arithmetic without memory access."""
     total = 1.0
     for i in range(count):
         total = total * 1.0000001 + 1e-9 * i
@@ -140,7 +141,7 @@ def calculate(count: int) -> float:
 
 
 def measure_threads() -> dict[str, Any]:
-    """Wall time of one thread by that of two, for the control and for searches."""
+    """Wall time of one thread divided by that of two, for the control and for searches."""
     calculate(10)
     count = 200_000_000
     found: dict[str, Any] = {}
@@ -161,8 +162,8 @@ def measure_threads() -> dict[str, Any]:
         runs[kind] = one, two
     for _ in range(5):
         alone = wall(lambda: calculate(count))
-        together = wall(lambda: in_two_threads(lambda: calculate(count // 2)))
-        controls.append(alone / together)
+        shared = wall(lambda: in_two_threads(lambda: calculate(count // 2)))
+        controls.append(alone / shared)
         for kind, (one, two) in runs.items():
             gains[kind].append(wall(one) / wall(two))
     control = statistics.median(controls)
@@ -191,25 +192,25 @@ def in_two_threads(work: Callable[[], Any]) -> None:
 
 
 def measure_reuse() -> dict[str, Any]:
-    """How long it takes to make what hangs below an action the tree."""
+    """The time to reroot the tree below an action."""
     game = games.connect_four()
     result = uctree.search(game, game.start(), num_simulations=3_000_000, **PLAIN)
     tree = result.tree
-    tree.below(result.action)  # compiled before the clock runs
+    tree.below(result.action)  # compiles before the measurement
     times = [wall(lambda: tree.below(result.action)) for _ in range(7)]
-    kept = tree.below(result.action)
-    assert kept is not None
+    below = tree.below(result.action)
+    assert below is not None
     seconds = statistics.median(times)
     return {
-        "edges before": tree.num_edges, "edges kept": kept.num_edges,
-        "nodes kept": int(np.count_nonzero(kept.edges["visits"])),
+        "edges before": tree.num_edges, "edges kept": below.num_edges,
+        "nodes kept": int(np.count_nonzero(below.edges["visits"])),
         "milliseconds": round(1e3 * seconds, 1),
-        "milliseconds per million edges": round(1e9 * seconds / kept.num_edges, 1),
+        "milliseconds per million edges": round(1e9 * seconds / below.num_edges, 1),
     }  # fmt: skip
 
 
 def measure_memory() -> dict[str, Any]:
-    """The most memory a search takes that runs ten times past its cap."""
+    """The peak memory of a search that would need ten times its limit."""
     game = games.connect_four()
     cap = 5_000_000
     uctree.search(game, game.start(), num_simulations=300_000, max_memory=cap, **PLAIN)

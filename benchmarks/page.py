@@ -1,10 +1,10 @@
-"""How long the tree of a result's page takes to draw, in a real browser. Prints JSON.
+"""The time to draw the tree of a result page in a real browser. Prints JSON.
 
     python benchmarks/page.py [--nodes 100000]
 
 Opens the page of a connect-four search in Chromium (Debian's `chromium`) by Playwright (of the dev
-extra), opens all nodes, and then drags, zooms and closes and opens a node. Milliseconds from an
-input to the next frame; "painting" is the part that the page itself needs for it.
+extra), opens all nodes, then drags, zooms, and closes and opens a node. Figures are milliseconds
+from an input to the next frame; "painting" is the part that the page itself takes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TURNS = 30
 
 
 def written(folder: Path, num_nodes: int) -> tuple[Path, dict[str, Any]]:
-    """The page of a search with so many nodes, and what it took."""
+    """The page of a search with `num_nodes` simulations, and its size and time."""
     game = games.connect_four()
     result = uctree.search(game, game.start(), num_simulations=num_nodes)
     began = time.perf_counter()
@@ -44,7 +44,7 @@ def written(folder: Path, num_nodes: int) -> tuple[Path, dict[str, Any]]:
 
 
 def timed(tab: Page, act: Callable[[], None]) -> tuple[float, float]:
-    """Milliseconds until the next frame after an input, and those of painting alone."""
+    """Milliseconds from an input to the next frame, and those of painting alone."""
     began = time.perf_counter()
     act()
     tab.evaluate(NEXT_FRAME)

@@ -4,11 +4,11 @@
                                  [--playouts uniform] [--network RUN] [--seed 2026]
 
 Connect four: openings of 2 to 6 random plies that bitbully (of the dev extra) scores as won for the
-side to move. uctree takes that side and has to win against bitbully, which holds out as long as it
-can; no book, nothing of bitbully's. With `--network` the leaves are valued by what a run has
-learned (`benchmarks/learn.py connect_four`), or a checkpoint; `--threads` are the network's then.
-Othello: `gtp-rhino` (Debian's grhino) at its default level, random openings of four plies, each
-played with both colours.
+side to move. uctree takes that side and has to win against bitbully, which delays the loss as long
+as it can. uctree uses no opening book and nothing of bitbully. With `--network` a run
+(`benchmarks/learn.py connect_four`) or a checkpoint evaluates the leaves; `--threads` are then
+threads of the network. Othello: `gtp-rhino` (Debian's grhino) at its default level, random openings
+of four plies, each played with both colours.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ NUM_OPENINGS = 20
 
 
 class Perfect:
-    """bitbully: of the best actions the first."""
+    """bitbully: takes the first of the best actions."""
 
     def __init__(self) -> None:
         import bitbully
@@ -66,7 +66,7 @@ def won_openings(seed: int) -> list[tuple[list[int], int]]:
 
 
 def convert(given: argparse.Namespace) -> dict[str, Any]:
-    """How many won openings uctree wins."""
+    """The number of won openings that uctree wins."""
     game = f'connect_four(playouts="{given.playouts}")'
     source: Any = f"search({budget(given)}, {SETTING})"
     agent = source
@@ -97,31 +97,31 @@ def convert(given: argparse.Namespace) -> dict[str, Any]:
 
 
 def by_network(given: argparse.Namespace, game: str) -> tuple[Callable[[], arena.SearchAgent], str]:
-    """An agent whose leaves are valued by a network and endings by the rules, and what it is."""
+    """An agent that evaluates leaves by a network and endings by the rules, and its description."""
     network = learn.load(given.network).network()
     evaluator = learn.evaluator(
         network, specs.read_game(game), backend="int8", threads=given.threads
     )
-    # Larger batches see less of each other, and are what keeps a second core busy.
+    # A second core needs larger batches, whose simulations know less of each other.
     leaves = 8 if given.threads == 1 else 32
     options = {"leaves": leaves, "solver": True, "reuse": True}
     source = functools.partial(
         arena.SearchAgent, seconds=given.seconds, evaluator=evaluator, **options
     )
-    told = f"{given.network}, 8 bits, {given.threads} threads in the network"
-    return source, f"{told}: {given.seconds:g} s, {options}"
+    network_text = f"{given.network}, 8 bits, {given.threads} threads in the network"
+    return source, f"{network_text}: {given.seconds:g} s, {options}"
 
 
 def othello(given: argparse.Namespace) -> dict[str, Any]:
     """The score of uctree against Rhino."""
     agents = {"uctree": f"search({budget(given)}, reuse=True)", "rhino": "rhino()"}
     played = arena.match(
-        "othello", agents, num_games=20, openings=4, seed=given.seed, progress=tell
+        "othello", agents, num_games=20, openings=4, seed=given.seed, progress=show_progress
     )
     return {"agents": agents, **played.to_json()}
 
 
-def tell(progress: arena.MatchProgress) -> None:
+def show_progress(progress: arena.MatchProgress) -> None:
     """Print the game that ended last."""
     if record := progress.record:
         seat = record.agents.index("uctree")
@@ -143,7 +143,7 @@ def main() -> None:
     parser.add_argument("parts", nargs="*", help=f"any of {', '.join(parts)}; all by default")
     parser.add_argument("--seconds", type=float, default=1.0)
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--playouts", choices=("uniform", "wise"), default="wise")
+    parser.add_argument("--playouts", choices=("uniform", "heuristic"), default="heuristic")
     parser.add_argument("--network", help="the folder of a run, or of a checkpoint")
     parser.add_argument("--seed", type=int, default=2026)
     given = parser.parse_args()

@@ -1,9 +1,9 @@
-"""How fast uctree searches, beside OpenSpiel's C++ bot in the same run. Prints JSON.
+"""The speed of uctree, compared with OpenSpiel's C++ bot in the same run. Prints JSON.
 
     python benchmarks/speed.py [rollout] [rules] [growth] [startup] [huge]
 
-Ratios come from runs that take turns in one process, by process CPU time, as the median over the
-turns; absolute speeds are those of the median turn and depend on the machine and the hour.
+Ratios are medians of process CPU time over runs that alternate in one process. Absolute speeds are
+those of the median turn; they depend on the machine and its load.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ def compare(
     ours: Callable[[int], Any], theirs: Callable[[int], Any], num_simulations: int, turns: int
 ) -> dict[str, Any]:
     """Simulations per second of both and the median ratio over turns."""
-    ours(0)  # compiled before the clock runs
+    ours(0)  # compiles before the measurement
     pairs = []
     for seed in range(turns):
-        # Each turn has the peer in the middle, so that a drift of the clock speed cancels.
+        # The peer runs in the middle of each turn, so that a drift of the clock speed cancels.
         before = cpu_seconds(lambda seed=seed: ours(seed))
         peer = cpu_seconds(lambda seed=seed: theirs(seed))
         after = cpu_seconds(lambda seed=seed: ours(seed + turns))
@@ -108,7 +108,7 @@ def rollout() -> dict[str, Any]:
         for num_simulations in (1_000, 10_000, 100_000):
             slow_peer = label in ("go 9x9", "hex 11", "othello", "breakthrough")
             if slow_peer and num_simulations == 100_000:
-                continue  # minutes of the peer's time
+                continue  # would take the peer minutes
             turns = TURNS if num_simulations < 10_000 or not slow_peer else 5
             turns = turns if num_simulations < 100_000 else 3
             table[label][f"{num_simulations:,}"] = compare(
@@ -192,7 +192,7 @@ def startup() -> dict[str, Any]:
 
 
 def huge() -> dict[str, Any]:
-    """Three players, five in a row on 100x100: memory goes with simulations, not with actions."""
+    """Three players, five in a row on 100x100: memory grows with simulations, not with actions."""
     game = games.n_in_a_row(rows=100, cols=100, length=5, num_players=3)
     table: dict[str, Any] = {"actions": game.num_actions, "state_bytes": game.dtype.itemsize}
     uctree.search(game, game.start(), num_simulations=1)

@@ -1,8 +1,8 @@
-"""Train a network on tic-tac-toe from scratch, and try every reply to what it plays.
+"""Train a network on tic-tac-toe from scratch, then play it against every reply.
 
     python examples/learn_tic_tac_toe.py [FOLDER]
 
-Called again with the same folder it goes on where it was. Needs `pip install 'uctree[learn]'`.
+Called again with the same folder, it resumes. Needs `pip install 'uctree[learn]'`.
 """
 
 from __future__ import annotations
@@ -24,16 +24,17 @@ def main() -> None:
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(tempfile.mkdtemp()) / "tic_tac_toe"
     console = Console()
     game = uctree.games.tic_tac_toe()
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[told]}"))
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[status]}"))
     with Progress(*columns, TimeRemainingColumn(), console=console) as bar:
-        task = bar.add_task("training", total=ITERATIONS, told="compiling")
+        task = bar.add_task("training", total=ITERATIONS, status="compiling")
 
         def show(now: training.Progress) -> None:
             losses = "" if now.policy_loss is None else f", losses {now.policy_loss:.2f} + "
             losses += "" if now.value_loss is None else f"{now.value_loss:.2f}"
+            speed = f"{now.simulations_per_second:,.0f} simulations/s"
             bar.update(
                 task, completed=now.iteration - 1 + now.done / now.total / 2,
-                told=f"{now.games} games, {now.simulations_per_second:,.0f} simulations/s{losses}",
+                status=f"{now.games} games, {speed}{losses}",
             )  # fmt: skip
 
         run = uctree.learn.train(
@@ -42,7 +43,7 @@ def main() -> None:
         bar.update(task, completed=ITERATIONS)
     evaluator = run.evaluator()
     players = {
-        "its first impression (no search)": lambda state: int(
+        "the network without search": lambda state: int(
             exact.raw_actions(game, evaluator, [state])[0]
         ),
         "the network with 50 simulations": lambda state: (
@@ -52,13 +53,13 @@ def main() -> None:
     for name, act in players.items():
         found = replies.try_all(game, act)
         console.print(
-            f"{name}: {found.positions} positions against all replies of opponents, "
-            f"gave the result away in {found.gave_away}, lost {found.lost} times",
+            f"{name}: {found.positions} positions against all replies, "
+            f"{found.gave_away} actions not optimal, {found.lost} lines lost",
             highlight=False,
         )
     page = folder / "report.html"
     report.write_report(run, page)
-    console.print(f"Whether and how it learned: {page}", highlight=False, soft_wrap=True)
+    console.print(f"Report of the training: {page}", highlight=False, soft_wrap=True)
 
 
 if __name__ == "__main__":

@@ -1,19 +1,22 @@
 """Games that are wrong on purpose, each in one way, named after it.
 
 The first line of a docstring says what is wrong and ends with the rule that the doctor must name.
-Most of them are one game with one thing spoiled: a heap of seven, take one or two, who takes the
-last one wins.
+Most of them are one game with one mistake: a heap of seven, take one or two, the player who takes
+the last one wins.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from uctree import CHANCE, OVER, Game, random_below
+from uctree.doctor.checkup import check
+from uctree.doctor.contract import Report
 
 Heap = np.dtype([("left", np.int16), ("ply", np.int16), ("to_play", np.int8)])
 BROKEN: dict[str, Callable[[], Game]] = {}
@@ -27,6 +30,12 @@ def broken(factory: Callable[[], Game]) -> Callable[[], Game]:
 def rule_of(factory: Callable[[], Game]) -> str:
     """The rule named at the end of the first line of a docstring."""
     return str(factory.__doc__).splitlines()[0].rsplit("`", 2)[1]
+
+
+@cache
+def report_of(name: str) -> Report:
+    """The report on a broken game; without a search, whose compilation takes most of the time."""
+    return check(BROKEN[name](), num_simulations=0)
 
 
 # --- the game that is right ----------------------------------------------------------------------

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 import uctree
-from uctree import gumbel, selection
+from uctree import selection
+from uctree.kernels import gumbel
 
 Input = dict[str, Any]
 Answer = dict[str, Any]

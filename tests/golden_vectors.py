@@ -16,9 +16,14 @@ from tests import (
     golden_learning,
     golden_principle,
 )
-from uctree import backup, choice, compose, evaluators, proofs, scoring, selection, variation
-from uctree._compile import bind
-from uctree.tree import MOVER, NONE, Layout, Tree
+from uctree import choice, evaluators, selection, variation
+from uctree.engine import compose, workspace
+from uctree.engine.compile import bind
+from uctree.engine.options import resolve
+from uctree.kernels import backups, proofs, records, scoring
+from uctree.kernels.context import Search
+from uctree.kernels.records import MOVER, NONE
+from uctree.tree import Layout, Tree
 
 Input = dict[str, Any]
 Answer = dict[str, Any]
@@ -35,7 +40,7 @@ def compute(id: str, input: Input) -> Answer:
 def _expected(probabilities: Any, values: Any) -> float:
     total = 0.0
     for probability, value in zip(probabilities, values, strict=True):
-        total = backup.add_outcome(total, probability, value)
+        total = backups.add_outcome(total, probability, value)
     return total
 
 
@@ -57,7 +62,7 @@ def _plain(value: Any) -> Any:
 
 
 def _first_largest(scores: list[float]) -> int:
-    return backup.best_reply(np.array(scores)[:, None], 0)
+    return backups.best_reply(np.array(scores)[:, None], 0)
 
 
 # --- selection -----------------------------------------------------------------------------------
@@ -114,7 +119,7 @@ def _minmax(given: Input) -> Answer:
     scale_unit = bind(scoring.scale_unit, {"PARANOID": False})
     normalised = []
     for player, q in enumerate(given["query"]):
-        shift, factor, *_ = scale_unit(head, None, 0, 0, player, 0.0)
+        shift, factor, *_ = scale_unit(_context(tree=head, edges=None), 0, 0, player, 0.0)
         normalised.append((q - shift) * factor)
     return {"lo": head.low, "hi": head.high, "normalised": normalised}
 
@@ -133,7 +138,7 @@ def _bounds(given: Input) -> Answer:
     head.low[0], head.high[0] = given["min_value"], given["max_value"]
     head.factor[0] = 1.0 / (given["max_value"] - given["min_value"])
     scale_unit = bind(scoring.scale_unit, {"PARANOID": False})
-    shift, factor, *_ = scale_unit(head, None, 0, 0, 0, 0.0)
+    shift, factor, *_ = scale_unit(_context(tree=head, edges=None), 0, 0, 0, 0.0)
     pairs = zip(given["q"], given["visits"], strict=True)
     return {"normalised": [(q - shift) * factor if n else 0.0 for q, n in pairs]}
 
@@ -231,7 +236,7 @@ def _unobserved(given: Input) -> Answer:
 
 
 def _step_returns(reward: list[float], discount: float, after: list[float]) -> list[float]:
-    return [backup.step_return(r, discount, v) for r, v in zip(reward, after, strict=True)]
+    return [backups.step_return(r, discount, v) for r, v in zip(reward, after, strict=True)]
 
 
 def _backup_vector(given: Input) -> Answer:
@@ -265,23 +270,27 @@ def _backed_up(
         [("to_play", np.int8)], _legal, _step, num_players=num_players, num_actions=len(index) + 1,
         discount=discount, max_plies=len(index) + 1,
     )  # fmt: skip
-    options = compose.checked_options(game)
-    back_up = bind(backup.back_up, compose.bindings(game, options))
+    options = resolve(game)
+    back_up = bind(backups.back_up, compose.bindings(game, options))
     tree = Tree(game, game.start(), options.layout(game), 1 + len(index), 1 + len(index))
     tree.edges[:] = 0
     tree.edges["first"][0] = 1
-    arrays = compose.arrays_of(game, options, tree.layout)
-    work = compose.Workspace(game, options, arrays, tree, np.zeros(1, np.uint64))
+    arrays = workspace.arrays_of(game, options, tree.layout)
+    work = workspace.Workspace(game, options, arrays, tree.state)
+    path = np.zeros(work.max_depth, arrays.path)
     head, edges, mine, steps = (
-        array.view(np.recarray) for array in (tree.head, tree.edges, work.work, work.path)
+        array.view(np.recarray) for array in (tree.head, tree.edges, work.work, path)
     )
-    for path, rewards, leaf in simulations:
+    search = _context(
+        tree=head[0], edges=edges, path=steps, work=mine[0], root_squares=tree.root_squares
+    )
+    for actions, rewards, leaf in simulations:
         for k, reward in enumerate(rewards):
-            steps[k].edge, steps[k].player = index[tuple(path[: k + 1])], 0
+            steps[k].edge, steps[k].player = index[tuple(actions[: k + 1])], 0
             steps[k].reward[:] = reward
-        mine[0].depth = len(path)
+        mine[0].depth = len(actions)
         mine[0].returns[:] = leaf
-        back_up(head[0], edges, steps, mine[0], tree.root_squares)
+        back_up(search)
     return tree, {path: edges[i] for path, i in index.items()}
 
 
@@ -290,14 +299,14 @@ def _shared(given: Input) -> Answer:
     names = list(given["own_value"])
     layout = Layout(lazy=False, shared=True)
     game = _table_game(1, len(names), given["gamma"])
-    options = compose.checked_options(game, transpositions=True)
-    renew = bind(backup.renew, compose.bindings(game, options))
+    options = resolve(game, transpositions=True)
+    renew = bind(backups.renew, compose.bindings(game, options))
     count = sum(len(edges) for edges in given["edges"].values())
     tree = Tree(game, game.start(), layout, 1, len(names) + count)
     tree.edges[:] = 0
     tree.edges["first"] = NONE
-    arrays = compose.arrays_of(game, options, layout)
-    work = compose.Workspace(game, options, arrays, tree, np.zeros(1, np.uint64))
+    arrays = workspace.arrays_of(game, options, layout)
+    work = workspace.Workspace(game, options, arrays, tree.state)
     head, edges, mine = (a.view(np.recarray) for a in (tree.head, tree.edges, work.work))
     used = len(names)
     for node, name in enumerate(names):
@@ -310,13 +319,18 @@ def _shared(given: Input) -> Answer:
             edges[used].node, edges[used].visits = names.index(edge["child"]), edge["visits"]
             used += 1
     for node in reversed(range(len(names))):
-        renew(head[0], edges, node, 0, mine[0])
+        renew(_context(tree=head[0], edges=edges, work=mine[0]), node, 0)
     nodes = tree.edges[: len(names)]
     values = nodes["value_sum"][:, 0].tolist()
     return {
         "Q": dict(zip(names, values, strict=True)),
         "N": dict(zip(names, nodes["node_visits"].tolist(), strict=True)),
     }
+
+
+def _context(**fields: Any) -> Search:
+    """What kernels are given, with only some of its fields."""
+    return Search(**{name: fields.get(name) for name in Search._fields})
 
 
 def _table_game(num_players: int, num_actions: int, discount: float = 1.0, **more: Any) -> Any:
@@ -338,7 +352,7 @@ def _proved(tree_of: Input, low: float, high: float, zero_sum: bool) -> Tree:
         places.extend(place.get("children", ()))
     leaf = next(place["leaf"] for place in places if "leaf" in place)
     game = _table_game(len(leaf), len(places), zero_sum=zero_sum, payoff_range=(low, high))
-    options = compose.checked_options(game, solver=True)
+    options = resolve(game, solver=True)
     bound = compose.bindings(game, options) | {"IS_LAZY": False}
     prove, mark_end = bind(proofs.prove, bound), bind(proofs.mark_end, bound)
     tree = Tree(game, game.start(), Layout(lazy=False, proofs="bounds" if zero_sum else "vectors"),
@@ -357,7 +371,8 @@ def _proved(tree_of: Input, low: float, high: float, zero_sum: bool) -> Tree:
         if "leaf" in place:
             mark_end(edges, node, np.array(place["leaf"], float))
         elif "children" in place:
-            prove(tree.head.view(np.recarray)[0], edges, node, place["player"])
+            head = tree.head.view(np.recarray)[0]
+            prove(_context(tree=head, edges=edges), node, place["player"])
     return tree
 
 
@@ -383,11 +398,11 @@ def _paranoid(node: Input, root: int) -> tuple[float, int | None]:
     if "leaf" in node:
         return node["leaf"][root], None
     values = [_paranoid(child, root)[0] for child in node["children"]]
-    worth_to = bind(backup.worth_to, {"PARANOID": True, "ZERO_SUM": False})
+    value_for = bind(records.value_for, {"PARANOID": True, "ZERO_SUM": False})
     head = np.zeros(1, [("root_player", int)]).view(np.recarray)
     head.root_player = root
-    worth = [worth_to(head[0], np.full(root + 1, float(v)), node["player"]) for v in values]
-    action = backup.best_reply(np.array(worth)[:, None], 0)
+    worth = [value_for(head[0], np.full(root + 1, float(v)), node["player"]) for v in values]
+    action = backups.best_reply(np.array(worth)[:, None], 0)
     return values[action], action
 
 
@@ -442,7 +457,7 @@ def _solved(node: Input) -> tuple[list[float], int | None]:
     if "chance" in node:
         columns = zip(*values, strict=True)
         return [_expected(node["chance"], column) for column in columns], None
-    action = backup.best_reply(np.array(values, float), node["player"])
+    action = backups.best_reply(np.array(values, float), node["player"])
     return values[action], action
 
 
@@ -581,7 +596,7 @@ FAMILIES: dict[str, Callable[[Input], Answer]] = {
     "minmax.": _minmax,
     "backup.vector.": _backup_vector,
     "backup.accumulate": _backup_accumulate,
-    "backup.running_stats": lambda given: backup.spread(given["values"]),
+    "backup.running_stats": lambda given: backups.spread(given["values"]),
     "reward.mover_only": _reward_mover_only,
     "reward.terminal_convention": _reward_terminal,
     "maxn.": _maxn,

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from uctree._compile import UNBOUND, compile_kernel
-from uctree.evaluators import rule
+from uctree.engine.bindings import bound_rule
+from uctree.engine.compile import compile_kernel
 from uctree.game import CHANCE, OVER, Game, make_rng, random_below, random_unit
+from uctree.kernels.binding import UNBOUND
 
 legal = step = chance = observe = start = playout = UNBOUND
 HAS_CHANCE = HAS_START = HAS_PLAYOUT = UNBOUND
@@ -43,7 +44,7 @@ class CompiledGame:
         max_plies = 5000 if game.max_plies is None else min(5000, game.max_plies + 1)
         largest = max(game.num_actions, game.max_outcomes)
         names = ("legal", "step", "chance", "observe", "start", "playout")
-        bound: dict[str, Any] = {name: rule(game, name) for name in names}
+        bound: dict[str, Any] = {name: bound_rule(game, name) for name in names}
         for name in ("chance", "start", "playout"):
             bound[f"HAS_{name.upper()}"] = getattr(game.rules, name) is not None
         # One more than the longest sequence of `perft` needs; the last one stays all zeros.

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from uctree._compile import compile_kernel
 from uctree.bits import lowest_bit, nth_bit, popcount
+from uctree.engine.compile import compile_kernel
 
 WORDS = [0, 1, 2, 3, 0b101100, 2**31, 2**62 - 1, 2**62 + 12345]
 UNSIGNED = [*WORDS, 2**63, 2**64 - 1, 0xDEADBEEFDEADBEEF, 0xFF00FF00FF00FF00, 2**63 + 1]

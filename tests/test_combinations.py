@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 import uctree
 from tests import random_games
 from uctree import Game, backup, evaluators, games, selection
-from uctree.compose import checked_options
+from uctree.engine.options import resolve
 
 tried = settings(max_examples=8, deadline=None, derandomize=True, database=None)
 
@@ -242,7 +242,7 @@ anything = st.fixed_dictionaries(
 @given(name=st.sampled_from(GAMES), options=anything)
 def test_what_does_not_fit_is_refused_with_a_word_on_what_to_do(name, options):
     try:
-        checked_options(game(name), **options)
+        resolve(game(name), **options)
     except ValueError as error:
         refused = str(error)
     else:
@@ -259,7 +259,7 @@ def fitting(searched: Game, options: dict[str, Any], order: list[str]) -> dict[s
     left = dict(options)
     for option in order:
         try:
-            checked_options(searched, **left)
+            resolve(searched, **left)
         except ValueError:
             del left[option]
     return left
@@ -293,12 +293,12 @@ SENSELESS = {
     "a network that is shown nothing": (
         "coins",
         {"evaluator": evaluators.network(leaning)},
-        "the evaluator network is shown observations, and ",
+        "the evaluator network needs observations, and ",
     ),
     "priors of a game without any": (
         "tic-tac-toe",
         {"evaluator": evaluators.playout(priors=True)},
-        "evaluators.playout(priors=True) asks the game for priors, and tic_tac_toe has none",
+        "evaluators.playout(priors=True) needs the game's priors, and tic_tac_toe has none",
     ),
     "gumbel below the root": (
         "tic-tac-toe",
@@ -323,12 +323,12 @@ SENSELESS = {
     "rave without playouts": (
         "tic-tac-toe",
         {"selection": selection.rave(), "evaluator": flat},
-        "rave(ucb1) learns from what playouts play, and the evaluator flat plays nothing",
+        "rave(ucb1) learns from the actions of playouts, and the evaluator flat has none",
     ),
     "rave at the root without playouts": (
         "tic-tac-toe",
         {"root_selection": selection.rave(), "evaluator": flat},
-        "rave(ucb1) learns from what playouts play, and the evaluator flat plays nothing",
+        "rave(ucb1) learns from the actions of playouts, and the evaluator flat has none",
     ),
     "noise without priors": (
         "tic-tac-toe",
@@ -371,12 +371,12 @@ SENSELESS = {
     "open loop and transpositions": (
         "tic-tac-toe",
         {"open_loop": True, "transpositions": True},
-        "open_loop=True tells nodes apart by actions, transpositions=True by states",
+        "open_loop=True identifies nodes by actions, transpositions=True by states",
     ),
     "open loop and solver": (
         "tic-tac-toe",
         {"open_loop": True, "solver": True},
-        "solver=True proves things of states, and open_loop=True has many states in one node",
+        "solver=True proves values of states, and open_loop=True has many states in one node",
     ),
     "open loop and widening": (
         "tic-tac-toe",
@@ -386,7 +386,7 @@ SENSELESS = {
     "open loop and outcome widening": (
         "pig",
         {"open_loop": True, "chance": selection.outcome_widening()},
-        "open_loop=True draws outcomes anew at every visit; leave chance= away",
+        "open_loop=True draws outcomes anew at every visit; omit chance=",
     ),
     "open loop and a discount": (
         "coins",
@@ -396,7 +396,7 @@ SENSELESS = {
     "transpositions and outcome widening": (
         "pig",
         {"transpositions": True, "chance": selection.outcome_widening()},
-        "outcome_widening moves edges as they come, and transpositions=True needs them to stay",
+        "outcome_widening moves edges, and transpositions=True needs them to stay",
     ),
     "solver and outcome widening": (
         "pig",
@@ -416,7 +416,7 @@ SENSELESS = {
     "solver and paranoia of three": (
         "three",
         {"solver": True, "opponents": "paranoid"},
-        'solver=True proves what players reach who each want the most; use opponents="maxn"',
+        'solver=True assumes that each player maximises its own payoff; use opponents="maxn"',
     ),
     "open loop and threads in one tree": (
         "pig",
@@ -457,9 +457,9 @@ def test_a_searcher_says_the_same_at_once(name):
 
 def test_every_reason_to_refuse_is_tried_here():
     """Counted in the source, so that a new one is not forgotten."""
-    from uctree import compose
+    from uctree.engine import options
 
-    table = inspect.getsource(compose._conflicts).partition("cases = [")[2]
+    table = inspect.getsource(options._conflicts).partition("cases = [")[2]
     reasons = table.count("\n        (\n")
     tried_twice = 1  # rave below the root and at it
     assert len(SENSELESS) - tried_twice == reasons

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import uctree
-from uctree import evaluators, games, history, mcts
+from uctree import evaluators, games, history
+from uctree.engine.driver import TreeSearch
 
 
 def search(**options):
@@ -50,7 +51,7 @@ def test_the_moments_of_shared_nodes_have_the_values_of_that_time():
 def test_looking_does_not_change_the_tree(monkeypatch):
     seen = search()
     monkeypatch.setattr(history.Samples, "note", lambda *_: None)
-    monkeypatch.setattr(mcts._Driver, "FIRST_PIECES", 1 << 40)
+    monkeypatch.setattr(TreeSearch, "FIRST_PIECES", 1 << 40)
     unseen = search()
     used = unseen.tree.num_edges + 1
     assert seen.tree.edges[:used].tobytes() == unseen.tree.edges[:used].tobytes()
@@ -69,9 +70,9 @@ def test_samples_are_thinned_out_evenly():
     samples = history.Samples()
     for moment in range(1, 1_001):
         samples.note(result.tree, moment, float(moment))
-    kept = [sample.simulations for sample in samples.kept]
-    assert history.MOST_SAMPLES // 2 <= len(kept) <= history.MOST_SAMPLES
-    assert len(set(np.diff(kept).tolist())) == 1
+    sampled = [sample.simulations for sample in samples.moments]
+    assert history.MOST_SAMPLES // 2 <= len(sampled) <= history.MOST_SAMPLES
+    assert len(set(np.diff(sampled).tolist())) == 1
 
 
 def test_large_roots_are_sampled_less_often(monkeypatch):
@@ -80,7 +81,7 @@ def test_large_roots_are_sampled_less_often(monkeypatch):
     samples = history.Samples()
     for moment in range(1, 101):
         samples.note(result.tree, moment, float(moment))
-    assert len(samples.kept) <= history.FEWEST_SAMPLES
+    assert len(samples.moments) <= history.FEWEST_SAMPLES
 
 
 def test_edges_that_came_later_have_no_visits_before():

@@ -1,109 +1,50 @@
-"""Imports go one way: the table of who may use whom, and what must stay out."""
+"""Imports go one way: which room may use which, no cycle, and what must stay out."""
 
 from __future__ import annotations
 
 import ast
 import itertools
+import sys
 from pathlib import Path
 
 import pytest
 
 PACKAGE = Path(__file__).parent.parent / "uctree"
 
-# A module may import those named in its row (and the outside world's named below), nothing else.
-LOWEST = {"errors", "game", "_compile"}
-KERNELS = LOWEST | {"tree", "gumbel", "selection", "proofs", "evaluators", "scoring", "backup"}
-VECTORS = {"backward", "continuous", "refine"}
-LAYERS = {
-    "errors": set(),
-    "game": {"errors"},
-    "_compile": {"errors", "game"},
-    "_machine": {"_compile"},
-    "gumbel": {"game"},
-    "specs": {"errors", "game", "games"},
-    "treefile": {"errors", "game", "specs"},
-    "tree": LOWEST | {"treefile"},
-    "selection": LOWEST | {"tree", "gumbel"},
-    "proofs": LOWEST | {"tree"},
-    "evaluators": LOWEST | {"tree"},
-    "scoring": LOWEST | {"tree", "gumbel", "selection", "proofs", "evaluators"},
-    "backup": LOWEST | {"tree", "proofs", "evaluators"},
-    "backward": LOWEST | {"evaluators"},
-    "refine": LOWEST | {"backward", "evaluators"},
-    "continuous": LOWEST | {"backward", "evaluators", "refine", "scoring", "tree"},
-    "simulation": KERNELS | {"refine"},
-    "exchange": KERNELS | {"_machine", "simulation"},
-    "compose": KERNELS | VECTORS | {"_machine", "exchange", "simulation"},
-    "trouble": {"compose", "evaluators", "game", "tree"},
-    "forest": KERNELS | {"compose", "exchange", "simulation", "trouble"},
-    "choice": {"game", "result"},  # the result for annotations alone
-    "variation": LOWEST | {"tree", "choice", "evaluators", "backward", "solver"},
-    "history": {"tree"},
-    # The page inside `save` and `_repr_html_` alone.
-    "result": LOWEST | {"tree", "choice", "gumbel", "history", "page", "variation"},
-    "stopping": {"choice", "result"},
-    "budgets": {"errors", "game", "backup", "continuous", "mcts", "refine", "regret", "selection"}
-    | {"chart", "treefile"},
-    "regret": {"errors", "game", "backward", "solver", "variation"},
-    "mcts": KERNELS
-    | VECTORS
-    | {"_machine", "choice", "compose", "exchange", "forest", "history", "result", "stopping"}
-    | {"treefile", "trouble"},
-    "comparison": {"errors", "choice", "result", "tree", "treefile", "variation"},
-    # The principle for annotations alone.
-    "studypage": {"chart", "columns", "document", "game", "principle"},
-    "principle": KERNELS | {"mcts", "result", "studypage"},
-    "solver": {"errors", "game", "_compile", "backup", "evaluators"},
-    "contract": {"errors", "game"},
-    "walk": {"errors", "game", "contract"},
-    "doctor": {"errors", "game", "_compile", "evaluators", "contract", "mcts", "solver", "walk"},
-    "rulespeed": {"errors", "game", "_compile", "evaluators"},
-    "board": {"game"},
-    "outline": {"result", "tree"},
-    "page": {"board", "game", "outline", "result", "tree", "treefile", "variation"},
-    "bits": set(),
-    "chart": set(),
-    "columns": set(),
-    "document": set(),
-    "processes": {"cluster"},  # inside a function, by name
-    "cluster": {"errors", "processes"},
-    "games": {"game", "bits"},
-    "arena": {"arena", "errors", "evaluators", "game", "mcts", "specs", "treefile"}
-    | {"chart", "columns", "processes", "result", "solver"},
-    "learn": LOWEST
-    | {
-        "arena",
-        "chart",
-        "choice",
-        "compose",
-        "document",
-        "evaluators",
-        "forest",
-        "mcts",
-        "selection",
-    }
-    | {"processes", "solver", "specs", "treefile"},
-    "cli": {"arena", "budgets", "columns", "comparison", "errors", "evaluators", "game", "games"}
-    | {"learn", "principle", "specs"},
-    "__main__": {"cli"},
+# From the bottom up. A room or module imports those before it in this list, and itself.
+ORDER = [
+    "errors", "game", "bits", "games", "treefile", "identity", "specs", "kernels.binding",
+    "engine.reach", "engine.fingerprint", "engine.disk_cache", "engine.inlining", "engine.compile",
+    "engine.machine", "engine.memory", "engine.threaded_calls", "kernels", "engine.frames",
+    "selection", "tree", "evaluators", "backup", "engine.bindings", "solver", "continuous",
+    "choice", "history", "engine", "workers", "variation", "pages", "result", "pages.outline",
+    "pages.result_page", "stopping", "comparison",
+    "mcts", "principle", "doctor", "arena", "learn", "cli", "__main__",
+]  # fmt: skip
+
+# Each goes against the order for a reason.
+EXCEPTIONS = {
+    ("kernels", "selection"): "formulas that kernels and rules share",
+    ("kernels", "continuous"): "the line of vectors that a simulation refines",
+    ("result", "pages.result_page"): "imported inside `save` and `_repr_html_` only",
+    ("continuous", "mcts"): "budgets runs searches, which are made of proposals",
+    ("continuous", "pages"): "budgets draws a chart",
+    ("continuous", "variation"): "regret judges a principal variation",
 }
-PACKAGES = {"cli", "learn"}  # whose modules may import each other; games may not
 OUTSIDE = {
     "errors": set(),
     "game": {"numpy"},
-    "_compile": {"numpy", "numba", "llvmlite"},
-    "_machine": {"numpy", "numba", "llvmlite"},
+    "engine.compile": {"numpy", "numba", "llvmlite"},
+    "engine.disk_cache": {"numpy", "numba", "llvmlite"},
+    "engine.inlining": {"numba"},
+    "engine.frames": {"numpy", "numba", "llvmlite"},
+    "engine.machine": {"numpy", "numba", "llvmlite"},
     "games": {"numpy"},
-    "processes": set(),
-    "cluster": {"ray"},
+    "workers": {"ray"},
     "learn": {"numpy", "msgspec", "torch"},
     "cli": {"numpy", "cyclopts", "rich"},
     "__main__": set(),
 }
-KERNEL_MODULES = {
-    "backward", "refine", "tree", "gumbel", "selection", "proofs", "evaluators", "scoring",
-    "backup", "simulation",
-}  # fmt: skip
 NOT_IN_KERNELS = {"os", "logging", "random", "numba"}
 
 
@@ -111,40 +52,115 @@ def sources():
     return [path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py"]
 
 
-def layer_of(path):
-    return path.relative_to(PACKAGE).with_suffix("").parts[0]
+def module_of(path):
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def imported(path):
-    """Every module a file imports, inside functions too, as dotted names."""
-    for node in ast.walk(ast.parse(path.read_text())):
+def room_of(module):
+    """The entry of ORDER that a module belongs to."""
+    return module if module in ORDER else module.split(".")[0]
+
+
+def _top_level(body):
+    """The statements outside functions, those under `if TYPE_CHECKING` included."""
+    for node in body:
+        yield node
+        if isinstance(node, ast.If):
+            yield from _top_level(node.body)
+
+
+def imported(path, *, inside_functions=True):
+    """Every module of uctree and of others that a file imports, as dotted names."""
+    tree = ast.parse(path.read_text())
+    nodes = ast.walk(tree) if inside_functions else _top_level(tree.body)
+    for node in nodes:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module == "uctree":
-            yield from (f"uctree.{alias.name}" for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            yield node.module
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                below = f"{node.module}.{alias.name}"
+                is_module = PACKAGE.parent.joinpath(*below.split(".")).with_suffix(".py").exists()
+                is_room = PACKAGE.parent.joinpath(*below.split("."), "__init__.py").exists()
+                yield below if is_module or is_room else node.module
 
 
 @pytest.mark.parametrize("path", sources(), ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_a_module_imports_only_what_its_row_allows(path):
-    import sys
-
-    layer = layer_of(path)
+def test_a_module_imports_only_what_stands_below_it(path):
+    room = room_of(module_of(path))
     for name in imported(path):
         first, _, rest = name.partition(".")
         if first == "uctree" and rest:
-            other = rest.split(".")[0]
-            inside = other == layer and (path.name == "__init__.py" or layer in PACKAGES)
-            assert other in LAYERS[layer] or inside, f"{layer} imports {name}"
+            other = room_of(rest)
+            allowed = ORDER.index(other) <= ORDER.index(room) or (room, other) in EXCEPTIONS
+            assert allowed, f"{room} imports {name}"
         elif first not in sys.stdlib_module_names and first != "uctree":
-            assert first in OUTSIDE.get(layer, {"numpy"}), f"{layer} imports {name}"
-        elif layer in KERNEL_MODULES:
-            assert first not in NOT_IN_KERNELS, f"{layer} imports {name}"
+            assert first in OUTSIDE.get(room, {"numpy"}), f"{room} imports {name}"
+        elif room.startswith("kernels"):
+            assert first not in NOT_IN_KERNELS, f"{room} imports {name}"
 
 
-def test_every_module_has_a_row():
-    assert {layer_of(path) for path in sources()} == set(LAYERS)
+def test_every_exception_is_needed():
+    used = set()
+    for path in sources():
+        room = room_of(module_of(path))
+        others = {room_of(name[7:]) for name in imported(path) if name.startswith("uctree.")}
+        used |= {(room, other) for other in others if ORDER.index(other) > ORDER.index(room)}
+    assert used == set(EXCEPTIONS)
+
+
+def test_games_import_only_what_a_users_file_may():
+    for path in (PACKAGE / "games").glob("*.py"):
+        for name in imported(path):
+            if name.startswith("uctree.") and path.name != "__init__.py":
+                assert name in ("uctree.game", "uctree.bits"), f"{path.name} imports {name}"
+
+
+def test_no_module_imports_itself_by_way_of_others():
+    graph = {
+        f"uctree.{module_of(path)}": {
+            name for name in imported(path, inside_functions=False) if name.startswith("uctree.")
+        }
+        for path in sources()
+    }
+    done, under_way = set(), []
+
+    def visit(module):
+        assert module not in under_way, " -> ".join([*under_way, module])
+        if module in done:
+            return
+        under_way.append(module)
+        for other in sorted(graph.get(module, ())):
+            visit(other)
+        done.add(under_way.pop())
+
+    for module in sorted(graph):
+        visit(module)
+
+
+def test_every_room_stands_in_the_order():
+    rooms = {room_of(module_of(path)) for path in sources()}
+    assert rooms == set(ORDER)
+
+
+def test_the_top_level_has_fewer_than_20_modules():
+    assert len([path for path in PACKAGE.glob("*.py") if not path.stem.startswith("__")]) < 20
+
+
+def test_every_room_says_what_lives_there():
+    for path in PACKAGE.glob("*/__init__.py"):
+        docstring = ast.get_docstring(ast.parse(path.read_text())) or ""
+        assert len(docstring.splitlines()) >= 3, f"{path} says too little of its room"
+
+
+def test_no_private_name_crosses_a_room():
+    for path in sources():
+        room = room_of(module_of(path)).split(".")[0]
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("uctree"):
+                other = (node.module or "").split(".")[1:2]
+                private = [alias.name for alias in node.names if alias.name.startswith("_")]
+                assert not private or other == [room], f"{path} imports {private}"
 
 
 def test_the_command_line_uses_public_names_only():

@@ -14,7 +14,7 @@ import uctree
 from tests.test_combinations import COMBINATIONS
 from tests.test_mcts import counting_game
 from uctree import backup, evaluators, games, selection
-from uctree.tree import NONE
+from uctree.kernels.records import NONE
 
 
 def favourites(state, values, logits):

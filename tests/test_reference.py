@@ -19,7 +19,8 @@ from tests import exact, random_games, reference
 from tests.random_games import random_game, roots
 from tests.reference import Node, Puct, Search, Ucb1
 from uctree import evaluators, games, selection
-from uctree.tree import LAZY_ABOVE, Tree
+from uctree.kernels.records import LAZY_ABOVE
+from uctree.tree import Tree
 
 # What a case searches, the options of uctree.search, and the same for the reference.
 CASES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {

@@ -12,7 +12,7 @@ from tests.random_games import random_game, roots
 from tests.test_combinations import COMBINATIONS, leaning
 from tests.test_combinations import game as game_called
 from uctree import Searcher, games, selection
-from uctree.tree import NONE
+from uctree.kernels.records import NONE
 
 
 def favourites(state, values, logits):

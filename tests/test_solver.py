@@ -157,7 +157,7 @@ def test_a_win_is_found_where_play_can_go_in_circles():
 
 
 def test_values_that_grow_without_end_are_refused():
-    with pytest.raises(UctreeError, match=r"did not settle.*discount below 1"):
+    with pytest.raises(UctreeError, match=r"did not converge.*discount below 1"):
         solve(ring_game(pays_each_step=1.0))
 
 

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import uctree
-from tests.test_choice import dice_game, grown, heap_game, result_of
+from tests.hand_made_trees import grown, result_of
+from tests.small_games import dice_game, heap_game
 from uctree import stopping
 from uctree.result import described
 from uctree.stopping import Stop, agreed, deadline, decided, kl_gain, proven, value_gap, watch
@@ -23,8 +24,8 @@ def visited(*visits, values=(0.0, 0.0, 0.0), **fields):
     return result_of(grown(heap_game(), lines), **fields)
 
 
-def ask(stop, *results, remaining=None):
-    """What a search is told that looks at these results, one interval after the other."""
+def checked(stop, *results, remaining=None):
+    """The stops reached at these results, one check after the other."""
     watching = watch(stop)
     return [watching.reached(result, remaining) for result in results]
 
@@ -64,70 +65,70 @@ def test_the_gain_is_infinite_where_there_is_nothing_to_compare():
 
 def test_a_search_is_decided_when_the_rest_cannot_change_the_most_visited():
     result = visited(600, 300, 100)
-    assert ask(decided(), result, remaining=299) == ["decided"]
-    assert ask(decided(), result, remaining=300) == [None]
+    assert checked(decided(), result, remaining=299) == ["decided"]
+    assert checked(decided(), result, remaining=300) == [None]
 
 
 def test_without_a_budget_of_simulations_nothing_is_decided():
-    assert ask(decided(), visited(10**6, 0, 0), remaining=None) == [None]
+    assert checked(decided(), visited(10**6, 0, 0), remaining=None) == [None]
 
 
-def test_one_legal_action_is_decided_at_the_first_look():
+def test_one_legal_action_is_decided_at_the_first_check():
     game = heap_game()
     lines = {(0,): (1000, 1.0)}
     alone = result_of(grown(game, lines, game.play([2, 2, 1])))
-    assert ask(decided(), alone, remaining=10**6) == ["decided"]
+    assert checked(decided(), alone, remaining=10**6) == ["decided"]
 
 
 def test_legal_actions_without_an_edge_are_rivals():
     result = result_of(grown(heap_game(), {(0,): (1000, 0.0)}))
-    assert ask(decided(), result, remaining=1000) == [None]
-    assert ask(decided(), result, remaining=999) == ["decided"]
+    assert checked(decided(), result, remaining=1000) == [None]
+    assert checked(decided(), result, remaining=999) == ["decided"]
 
 
 def test_at_a_chance_root_there_is_nothing_to_decide():
     game = dice_game()
     result = result_of(grown(game, {(0,): (900, [1.0]), (1,): (100, [1.0])}, game.play([0])))
     for stop in (decided(), value_gap(), agreed(after=1)):
-        assert ask(stop, result, remaining=0) == [None]
+        assert checked(stop, result, remaining=0) == [None]
 
 
 def test_a_gap_between_values_ends_a_search():
     # A radius of 5 standard errors is 5 · √((1e-8 + 1/N³) / N), 0.002 for 50 visits.
     far = visited(1000, 50, 50, values=(0.8, 0.2, 0.1))
-    assert ask(value_gap(), far) == ["value_gap"]
+    assert checked(value_gap(), far) == ["value_gap"]
     near = visited(1000, 50, 50, values=(0.8, 0.7999, 0.1))
-    assert ask(value_gap(), near) == [None]
+    assert checked(value_gap(), near) == [None]
 
 
 def test_a_wider_gap_can_be_asked_for():
     result = visited(1000, 50, 50, values=(0.8, 0.7, 0.1))
-    assert ask(value_gap(z=5.0), result) == ["value_gap"]
-    assert ask(value_gap(z=500.0), result) == [None]
+    assert checked(value_gap(z=5.0), result) == ["value_gap"]
+    assert checked(value_gap(z=500.0), result) == [None]
 
 
 def test_an_action_never_tried_may_be_better():
-    assert ask(value_gap(), visited(1000, 50, 0, values=(0.8, 0.2, 0.0))) == [None]
+    assert checked(value_gap(), visited(1000, 50, 0, values=(0.8, 0.2, 0.0))) == [None]
     few = result_of(grown(heap_game(), {(0,): (1000, 0.8), (1,): (50, 0.0)}))
-    assert ask(value_gap(), few) == [None]
+    assert checked(value_gap(), few) == [None]
 
 
 def test_a_gap_does_not_count_while_another_action_has_the_most_visits():
-    assert ask(value_gap(), visited(300, 1000, 50, values=(0.8, 0.2, 0.1))) == [None]
+    assert checked(value_gap(), visited(300, 1000, 50, values=(0.8, 0.2, 0.1))) == [None]
 
 
 def test_visits_that_stop_moving_end_a_search():
     looks = [visited(250, 0, 0), visited(300, 150, 50), visited(450, 225, 75)]
-    assert ask(kl_gain(1e-6), *looks) == [None, None, "kl_gain"]
+    assert checked(kl_gain(1e-6), *looks) == [None, None, "kl_gain"]
     moving = [visited(300, 150, 50), visited(330, 330, 90)]
-    assert ask(kl_gain(1e-6), *moving) == [None, None]
-    assert ask(kl_gain(1.0), *moving) == [None, "kl_gain"]
+    assert checked(kl_gain(1e-6), *moving) == [None, None]
+    assert checked(kl_gain(1.0), *moving) == [None, "kl_gain"]
 
 
 def test_a_stop_remembers_nothing_of_another_search():
     stop = kl_gain(1e-6)
-    assert ask(stop, visited(300, 150, 50)) == [None]
-    assert ask(stop, visited(600, 300, 100)) == [None]
+    assert checked(stop, visited(300, 150, 50)) == [None]
+    assert checked(stop, visited(600, 300, 100)) == [None]
 
 
 def test_visits_of_several_trees_are_compared_by_action():
@@ -137,16 +138,16 @@ def test_visits_of_several_trees_are_compared_by_action():
         first = grown(game, {(a,): (n, 0.0) for a, n in reversed(list(enumerate(visits))) if n})
         return result_of(first, grown(game, {(0,): (1, 0.0)}))
 
-    assert ask(kl_gain(1e-5), look(299, 200, 0), look(599, 400, 0)) == [None, "kl_gain"]
-    assert ask(kl_gain(1e-5), look(299, 200, 0), look(599, 399, 1)) == [None, None]
+    assert checked(kl_gain(1e-5), look(299, 200, 0), look(599, 400, 0)) == [None, "kl_gain"]
+    assert checked(kl_gain(1e-5), look(299, 200, 0), look(599, 399, 1)) == [None, None]
 
 
-def test_a_search_goes_on_until_visits_and_values_agree():
+def test_a_search_continues_until_visits_and_values_agree():
     stop = agreed(after=1000)
     differ = visited(600, 400, 0, values=(0.1, 0.2, 0.0))
     agree = visited(700, 550, 0, values=(0.2, 0.1, 0.0))
     early = visited(300, 200, 0, values=(0.2, 0.1, 0.0))
-    assert ask(stop, early, differ, agree) == [None, None, "agreed"]
+    assert checked(stop, early, differ, agree) == [None, None, "agreed"]
 
 
 def test_a_proof_ends_a_search():
@@ -155,18 +156,18 @@ def test_a_proof_ends_a_search():
         result_of(grown(heap_game(), lines, proofs=proofs))
         for proofs in ({0: 0.0}, {0: 1.0, "root": ("mover", 1.0)}, {0: 1.0, "root": 1.0})
     )
-    assert ask(proven(), open_) == [None]
-    assert ask(proven(), won) == ["solved"]
-    assert ask(proven(), solved) == ["solved"]
+    assert checked(proven(), open_) == [None]
+    assert checked(proven(), won) == ["solved"]
+    assert checked(proven(), solved) == ["solved"]
 
 
 def test_a_deadline_is_a_moment():
     now = time.time()
     result = visited(1, 0, 0)
     for past in (now - 1, datetime.fromtimestamp(now - 1), datetime.fromtimestamp(now - 1, UTC)):
-        assert ask(deadline(past), result) == ["deadline"]
+        assert checked(deadline(past), result) == ["deadline"]
     later = datetime.now(UTC) + timedelta(hours=1)
-    assert ask(deadline(later), result) == [None]
+    assert checked(deadline(later), result) == [None]
 
 
 # --- several stops -------------------------------------------------------------------------------
@@ -176,8 +177,8 @@ def test_the_first_of_several_stops_that_is_reached_ends_the_search():
     result = visited(1000, 50, 50, values=(0.8, 0.2, 0.1))
     both = [decided() | value_gap(), [decided(), value_gap()], (decided(), [value_gap()])]
     for stop in both:
-        assert ask(stop, result, remaining=10**6) == ["value_gap"]
-        assert ask(stop, result, remaining=10) == ["decided"]
+        assert checked(stop, result, remaining=10**6) == ["value_gap"]
+        assert checked(stop, result, remaining=10) == ["decided"]
 
 
 def test_stops_are_joined_in_any_way():
@@ -194,7 +195,7 @@ def test_without_a_stop_nothing_ends_a_search():
 
 
 def counting(interval, seen, name="counting"):
-    """A stop that is never reached and notes when it was asked."""
+    """A stop that is never reached and records when it was checked."""
 
     def begin():
         def reached(result, remaining):
@@ -206,7 +207,7 @@ def counting(interval, seen, name="counting"):
     return Stop(name, begin, interval)
 
 
-def test_stops_are_asked_at_fixed_numbers_of_simulations():
+def test_stops_are_checked_at_fixed_numbers_of_simulations():
     often, seldom, always = [], [], []
     stops = [counting(100, often), counting(250, seldom), counting(None, always)]
     watching = watch(stops)
@@ -220,7 +221,7 @@ def test_stops_are_asked_at_fixed_numbers_of_simulations():
     assert always == pauses
 
 
-def test_a_stop_whose_multiple_was_missed_is_asked_at_the_next_pause():
+def test_a_stop_whose_multiple_was_missed_is_checked_at_the_next_pause():
     seen = []
     watching = watch(counting(100, seen))
     for simulations in (64, 128, 192, 256, 512):
@@ -263,7 +264,7 @@ def test_a_deadline_ends_a_search():
     assert result.seconds < 5
 
 
-def test_a_stop_of_ones_own_is_told_what_is_left():
+def test_a_stop_of_ones_own_gets_what_is_left():
     seen = []
 
     def begin():
@@ -331,9 +332,9 @@ def test_a_stop_must_begin_with_a_function():
 
 
 def test_a_stop_is_data_that_goes_into_a_manifest():
-    told = described(value_gap(z=3.0) | Stop("mine", never, interval=1000))
-    assert told["stops"][0]["name"] == "value_gap"
-    assert told["stops"][0]["parameters"] == [3.0]
-    assert told["stops"][1] == {
+    data = described(value_gap(z=3.0) | Stop("mine", never, interval=1000))
+    assert data["stops"][0]["name"] == "value_gap"
+    assert data["stops"][0]["parameters"] == [3.0]
+    assert data["stops"][1] == {
         "name": "mine", "begin": "tests.test_stopping.never", "interval": 1000, "parameters": [],
     }  # fmt: skip

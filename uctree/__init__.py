@@ -30,20 +30,19 @@ if TYPE_CHECKING:
         games,
         learn,
         principle,
-        refine,
-        regret,
         selection,
         stopping,
     )
-    from uctree._compile import CacheEntry, cache_entries, cache_folder, clear_cache
     from uctree.arena.advice import advise
     from uctree.bits import lowest_bit, nth_bit, popcount
     from uctree.comparison import Comparison, compare
-    from uctree.contract import Finding, Report
-    from uctree.doctor import check
+    from uctree.continuous import refine, regret
+    from uctree.doctor.checkup import check
+    from uctree.doctor.contract import Finding, Report
+    from uctree.doctor.speed import RuleSpeed, rule_speed
+    from uctree.engine.disk_cache import CacheEntry, cache_entries, cache_folder, clear_cache
     from uctree.mcts import Progress, Searcher, search, search_many
     from uctree.result import SearchResult
-    from uctree.rulespeed import RuleSpeed, rule_speed
     from uctree.solver import Solution, solve
     from uctree.tree import Node, Tree
     from uctree.variation import Variation
@@ -110,22 +109,26 @@ _LATER = {
     "Node": "tree", "Tree": "tree", "SearchResult": "result", "Variation": "variation",
     "Comparison": "comparison", "compare": "comparison",
     "Progress": "mcts", "Searcher": "mcts", "search": "mcts", "search_many": "mcts",
-    "CacheEntry": "_compile", "cache_entries": "_compile", "cache_folder": "_compile",
-    "clear_cache": "_compile", "check": "doctor", "Report": "contract", "Finding": "contract",
-    "solve": "solver", "Solution": "solver", "rule_speed": "rulespeed", "RuleSpeed": "rulespeed",
+    "CacheEntry": "engine.disk_cache", "cache_entries": "engine.disk_cache",
+    "cache_folder": "engine.disk_cache", "clear_cache": "engine.disk_cache",
+    "check": "doctor.checkup", "Report": "doctor.contract", "Finding": "doctor.contract",
+    "solve": "solver", "Solution": "solver", "rule_speed": "doctor.speed",
+    "RuleSpeed": "doctor.speed",
     "popcount": "bits", "lowest_bit": "bits", "nth_bit": "bits", "advise": "arena.advice",
 }  # fmt: skip
-_MODULES = (
-    "arena", "backup", "choice", "continuous", "evaluators", "games", "learn", "principle",
-    "refine", "regret", "selection", "stopping",
-)  # fmt: skip
+_MODULES = {
+    "arena": "arena", "backup": "backup", "choice": "choice", "continuous": "continuous",
+    "evaluators": "evaluators", "games": "games", "learn": "learn", "principle": "principle",
+    "refine": "continuous.refine", "regret": "continuous.regret", "selection": "selection",
+    "stopping": "stopping",
+}  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
     if name in _LATER:
         value = getattr(importlib.import_module(f"uctree.{_LATER[name]}"), name)
     elif name in _MODULES:
-        value = importlib.import_module(f"uctree.{name}")
+        value = importlib.import_module(f"uctree.{_MODULES[name]}")
     else:
         raise AttributeError(f"module 'uctree' has no attribute {name!r}")
     globals()[name] = value

@@ -1,7 +1,7 @@
-"""Bit tricks for boards that fit into one word; for rules, compiled and in plain Python alike.
+"""Bit operations for boards that fit into one word; for rules, compiled or in plain Python.
 
-A word is a uint64, or an int64 that is not negative (boards of up to 63 cells; no trouble with
-mixed types). LLVM knows how to count bits, in one instruction; `nth_bit` has no branch and no loop.
+A word is a uint64, or an int64 that is not negative (boards of up to 63 cells, without the pitfalls
+of mixed types). LLVM turns counting bits into one instruction; `nth_bit` has no branch and no loop.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _PAIRS = np.uint64(0x5555555555555555)
 _NIBBLES = np.uint64(0x3333333333333333)
 _HALVES = np.uint64(0x0F0F0F0F0F0F0F0F)
 
-# [byte, n]: the place of its n-th set bit; 0 where it has no such bit.
+# [byte, n]: the index of its n-th set bit; 0 if there is none.
 _NTH_OF_BYTE = np.zeros((256, 8), np.uint8)
 for _byte in range(256):
     _places = [place for place in range(8) if _byte >> place & 1]
@@ -25,7 +25,7 @@ for _byte in range(256):
 
 
 def count_by_byte(word: Any) -> np.uint64:
-    """How many bits are set in each byte, as a byte."""
+    """The number of set bits of each byte, in that byte."""
     x = np.uint64(word)
     x = x - ((x >> _1) & _PAIRS)
     x = (x & _NIBBLES) + ((x >> _2) & _NIBBLES)
@@ -33,7 +33,7 @@ def count_by_byte(word: Any) -> np.uint64:
 
 
 def popcount(word: Any) -> int:
-    """How many bits are set.
+    """The number of set bits.
 
     >>> int(popcount(0b1011))
     3
@@ -42,7 +42,7 @@ def popcount(word: Any) -> int:
 
 
 def lowest_bit(word: Any) -> int:
-    """The index of the lowest bit that is set; 64 where none is.
+    """The index of the lowest set bit; 64 if there is none.
 
     >>> int(lowest_bit(0b1000))
     3
@@ -52,7 +52,7 @@ def lowest_bit(word: Any) -> int:
 
 
 def nth_bit(word: Any, n: int) -> int:
-    """The index of the n-th bit that is set, counted from 0 at the lowest.
+    """The index of the n-th set bit, counted from 0 at the lowest.
 
     >>> with np.errstate(over="ignore"):  # rules are called this way
     ...     int(nth_bit(0b10110, 1))
@@ -60,7 +60,7 @@ def nth_bit(word: Any, n: int) -> int:
     """
     x, below = np.uint64(word), np.uint64(n)
     sums = count_by_byte(x) * _ONES  # byte i: the bits set in bytes 0 to i
-    # The top bit of a byte stays where its sum is above n; the first such byte has the n-th bit.
+    # A byte keeps its top bit if its sum is above n; the first such byte has the n-th bit.
     above = ((sums | _TOPS) - (below + _1) * _ONES) & _TOPS
     first = _64 - (((above >> _7) * _ONES) >> _56) * _8
     before = ((sums << _8) >> first) & _255

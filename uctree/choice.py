@@ -1,21 +1,18 @@
-"""How the action is chosen: formulas, and the choices that are made of them."""
+"""The final choice of an action: formulas, and the choices made of them."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from uctree.game import Game, make_rng, random_unit
 
-if TYPE_CHECKING:
-    from uctree.result import SearchResult
-
-Z = 5.0  # how many standard errors make a confidence bound
-LEAST_SHARE = 0.15  # of the most visits: what an edge needs for its lower bound to count
+Z = 5.0  # standard errors from the mean to a confidence bound
+LEAST_SHARE = 0.15  # of the most visits: edges with fewer are not chosen by their lower bound
 
 # --- formulas ------------------------------------------------------------------------------------
 
@@ -58,7 +55,7 @@ def valued_choice(visits: np.ndarray, q: np.ndarray, least_share: float = 0.1) -
 
 
 def robust_max(visits: np.ndarray, q: np.ndarray) -> int:
-    """The edge that has both the most visits and the largest q; -1 where no edge has both.
+    """The edge that has both the most visits and the largest q; -1 if no edge has both.
 
     >>> robust_max(np.array([4, 7]), np.array([0.1, 0.3]))
     1
@@ -147,7 +144,7 @@ def lcb_choice(visits: np.ndarray, lcb: np.ndarray, least_share: float = LEAST_S
 
 
 def lcb_weights(visits: np.ndarray, lcb: np.ndarray, radius: np.ndarray, best: int) -> np.ndarray:
-    """Visits as weights, where the edge with the best lower bound gets what its bound deserves.
+    """Visits as weights; the weight of the edge with the best lower bound is raised.
 
         w(best) = max( N(best), ((r(a) + d) / (r(a) + d/5))² · N(a) ),  d = lcb(best) - lcb(a)
                                                                                        [Eq. 36]
@@ -170,16 +167,16 @@ def lcb_weights(visits: np.ndarray, lcb: np.ndarray, radius: np.ndarray, best: i
 
 
 def playable(
-    proven: np.ndarray, low: float = -math.inf, high: float = math.inf, settled: bool = False
+    proven: np.ndarray, low: float = -math.inf, high: float = math.inf, solved: bool = False
 ) -> np.ndarray:
-    """Which edges may be played, from what each is proven to give the player; NaN where open.
+    """Which edges may be played, from their proven values for the player to move; NaN: not proven.
 
-    One that gives the most there is leaves the rest out. One that gives the least there is, or less
-    than another one is proven to give, is left out while something else is there.
+    An edge proven to give the maximum excludes all others. An edge proven to give the minimum, or
+    less than another proven edge, is excluded unless no other edge is left.
 
     Args:
-        low, high: the least and the most the player can get, where that is known.
-        settled: whether the value of the whole node is proven.
+        low, high: the range of the player's payoffs, if it is known.
+        solved: whether the value of the whole node is proven.
 
     >>> playable(np.array([0.0, -1.0, np.nan]), low=-1.0, high=1.0)
     array([ True, False,  True])
@@ -190,7 +187,7 @@ def playable(
     if not exact.any():
         return ~exact
     best = np.max(proven[exact])
-    if settled or best >= high or exact.all():
+    if solved or best >= high or exact.all():
         return proven == best
     return ~exact | ((proven == best) & (best > low))
 
@@ -200,7 +197,7 @@ def playable(
 
 @dataclass(frozen=True)
 class Choice:
-    """How the action is chosen from what a search found; its name and numbers are all of it."""
+    """How the final action of a search is chosen: a name and its parameters."""
 
     name: str
     parameters: tuple[Any, ...] = ()  # numbers, or None
@@ -211,8 +208,8 @@ def temperature(
 ) -> Choice:
     """An action drawn by visits at a temperature that falls from ply to ply [Eq. 9, 10].
 
-    The ply is the field `ply` of the state, 0 where it has none. The draw depends on the seed of
-    the search and the ply alone.
+    The ply is the field `ply` of the state, 0 if it has none. The draw depends only on the seed of
+    the search and the ply.
 
     Args:
         cutover: from this ply on the most visited action is taken.
@@ -235,7 +232,7 @@ def lcb(z: float = Z, least_share: float = LEAST_SHARE) -> Choice:
 
 
 def as_choice(given: str | Choice | None, after_gumbel: bool = False) -> Choice:
-    """A choice from its name; without one the most visited, or what a Gumbel root decides.
+    """The choice of this name; None gives the most visited action, or that of a Gumbel root.
 
     >>> as_choice("robust")
     Choice(name='robust', parameters=())
@@ -247,79 +244,89 @@ def as_choice(given: str | Choice | None, after_gumbel: bool = False) -> Choice:
         given = with_defaults[given]() if given in with_defaults else Choice(given)
     if not isinstance(given, Choice):
         raise TypeError(
-            f"choice is one of {', '.join(_PICKS)} or comes from uctree.choice, as "
+            f"choice is one of {', '.join(_CHOOSERS)} or comes from uctree.choice, as "
             f"choice.temperature(); got {given!r}"
         )
-    if given.name not in _PICKS:
-        raise ValueError(f"choice is one of {', '.join(_PICKS)}; got {given.name!r}")
+    if given.name not in _CHOOSERS:
+        raise ValueError(f"choice is one of {', '.join(_CHOOSERS)}; got {given.name!r}")
     if given.name == "gumbel" and not after_gumbel:
         raise ValueError(
-            'choice="gumbel" is what a Gumbel root decides; search with '
-            "root_selection=selection.gumbel() or leave choice away"
+            'choice="gumbel" needs a Gumbel root; search with root_selection=selection.gumbel() '
+            "or omit choice"
         )
     return given
 
 
-# Each gives the index, within `among`, of the edge of the root to take; -1 where it has none.
+@dataclass(frozen=True)
+class Candidates:
+    """The edges of the root that may be played, as the choices read them."""
+
+    visits: np.ndarray  # [num_edges]
+    q: np.ndarray  # [num_edges], for the player to move
+    ply: int
+    seed: int
+    lower_bounds: Callable[[float], np.ndarray]  # [num_edges], for a number of standard errors
+    gumbel_scores: Callable[[], np.ndarray]  # [num_edges], after a Gumbel search
 
 
-def _pick_robust(result: SearchResult, among: np.ndarray) -> int:
-    return robust_choice(result.edges["visits"][among], result._q[among])
+def choose(choice: Choice, candidates: Candidates) -> int:
+    """The index of the candidate to play; the most visited one if the choice has none."""
+    best = _CHOOSERS[choice.name](candidates, *choice.parameters)
+    return _choose_robust(candidates) if best < 0 else best
 
 
-def _pick_max(result: SearchResult, among: np.ndarray) -> int:
-    return max_choice(result.edges["visits"][among], result._q[among])
+# Each returns the index of the candidate to play, -1 for none; the parameters are the choice's.
 
 
-def _pick_robust_max(result: SearchResult, among: np.ndarray) -> int:
-    return robust_max(result.edges["visits"][among], result._q[among])
+def _choose_robust(candidates: Candidates) -> int:
+    return robust_choice(candidates.visits, candidates.q)
 
 
-def _pick_lcb(result: SearchResult, among: np.ndarray) -> int:
-    z, least_share = result.choice.parameters
-    lower, _ = result.bounds(z)
-    return lcb_choice(result.edges["visits"][among], lower[among], least_share)
+def _choose_max(candidates: Candidates) -> int:
+    return max_choice(candidates.visits, candidates.q)
 
 
-def _pick_temperature(result: SearchResult, among: np.ndarray) -> int:
-    start, decay, floor, cutover = result.choice.parameters
-    ply = ply_of(result.game, result.state)
+def _choose_robust_max(candidates: Candidates) -> int:
+    return robust_max(candidates.visits, candidates.q)
+
+
+def _choose_lcb(candidates: Candidates, z: float, least_share: float) -> int:
+    return lcb_choice(candidates.visits, candidates.lower_bounds(z), least_share)
+
+
+def _choose_temperature(
+    candidates: Candidates, start: float, decay: float, floor: float, cutover: int | None
+) -> int:
+    ply = candidates.ply
     degree = falling_temperature(ply, start, decay, floor)
     if degree == 0 or (cutover is not None and ply >= cutover):
-        return _pick_robust(result, among)
-    policy = temperature_policy(result.edges["visits"][among], degree)
+        return _choose_robust(candidates)
+    policy = temperature_policy(candidates.visits, degree)
     with np.errstate(over="ignore"):
-        drawn = random_unit(make_rng(result.seed, stream=_ACTION_STREAM - ply))
-    return min(int(np.searchsorted(np.cumsum(policy), drawn, side="right")), len(among) - 1)
+        drawn = random_unit(make_rng(candidates.seed, stream=_ACTION_STREAM - ply))
+    return min(int(np.searchsorted(np.cumsum(policy), drawn, side="right")), len(policy) - 1)
 
 
-def _pick_gumbel(result: SearchResult, among: np.ndarray) -> int:
-    visits = result.edges["visits"][among]
-    scores = result._gumbel_scores()[among]
+def _choose_gumbel(candidates: Candidates) -> int:
+    visits, scores = candidates.visits, candidates.gumbel_scores()
     return int(np.argmax(np.where(visits == visits.max(), scores, -np.inf)))
 
 
-_PICKS: dict[str, Callable[[SearchResult, np.ndarray], int]] = {
-    "robust": _pick_robust,
-    "max": _pick_max,
-    "robust_max": _pick_robust_max,
-    "lcb": _pick_lcb,
-    "temperature": _pick_temperature,
-    "gumbel": _pick_gumbel,
+_CHOOSERS: dict[str, Callable[..., int]] = {
+    "robust": _choose_robust,
+    "max": _choose_max,
+    "robust_max": _choose_robust_max,
+    "lcb": _choose_lcb,
+    "temperature": _choose_temperature,
+    "gumbel": _choose_gumbel,
 }
 
 
-def pick(result: SearchResult, among: np.ndarray) -> int:
-    """The index, within `among`, of the root's edge to take; the most visited where none is."""
-    best = _PICKS[result.choice.name](result, among)
-    return _pick_robust(result, among) if best < 0 else best
-
-
-# Streams of the seed that no search draws from: those of searches are not negative.
+# Streams of the seed that no search uses: those of searches are not negative.
 LINE_STREAM = -2
 _ACTION_STREAM = -3  # and below, one per ply
 
 
 def ply_of(game: Game, state: np.record) -> int:
-    """How many plies an episode has had, where its state tells."""
+    """The field `ply` of a state; 0 if it has none."""
     return int(state["ply"]) if "ply" in (game.dtype.names or ()) else 0

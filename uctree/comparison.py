@@ -1,4 +1,4 @@
-"""How two searches of one state differ, action by action."""
+"""The differences between two searches of one state, action by action."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from uctree import treefile
 from uctree.choice import as_choice
 from uctree.errors import UctreeError
+from uctree.identity import describe_game, game_differences
 from uctree.result import SearchResult, described_action
 from uctree.tree import Tree
 from uctree.variation import action_field
@@ -19,7 +19,7 @@ MOST_ROWS = 12  # of the table
 
 
 def total_variation(p: np.ndarray, q: np.ndarray) -> float:
-    """How much of one distribution has to move to make it the other: ½ Σ |p - q|.
+    """The total variation distance of two distributions: ½ Σ |p - q|.
 
     >>> total_variation(np.array([0.5, 0.25, 0.25]), np.array([0.25, 0.75, 0.0]))
     0.5
@@ -30,11 +30,11 @@ def total_variation(p: np.ndarray, q: np.ndarray) -> float:
 def compare(
     a: SearchResult | Tree, b: SearchResult | Tree, names: tuple[str, str] = ("a", "b")
 ) -> Comparison:
-    """Two searches of the same state side by side; print it for a table.
+    """The comparison of two searches of one state; print it for a table.
 
     Args:
-        a, b: results, or trees as `Tree.load` reads them.
-        names: what to call them in messages and in the table.
+        a, b: results, or trees from `Tree.load`.
+        names: of the two, for messages and the table.
     """
     comparison = Comparison(_result(a), _result(b), names)
     _check_same_root(comparison)
@@ -62,8 +62,8 @@ class Comparison:
     def edges(self) -> np.ndarray:
         """The root's edges, most visited in `a` first: action, and visits, share, q, prior of both.
 
-        An edge that one of the two never took has visits 0 and q NaN there, and prior NaN where
-        that search has none.
+        An edge without visits in one of the two has q NaN there, and prior NaN if that search has
+        no priors.
         """
         tables = [_edges_by_action(result) for result in (self.a, self.b)]
         pair, vectors = (float, (2,)), (float, (2, self.a.game.num_players))
@@ -83,17 +83,17 @@ class Comparison:
 
     @property
     def total_variation(self) -> float:
-        """Between the distributions of the visits at the root, from 0 (the same) to 1."""
+        """The distance of the visit distributions of the root, from 0 (the same) to 1."""
         return total_variation(self.edges["share"][:, 0], self.edges["share"][:, 1])
 
     @property
     def value_difference(self) -> np.ndarray:
-        """The value of the root per player, that of `b` less that of `a`."""
+        """The value of the root per player in `b`, minus that in `a`."""
         return self.b.value - self.a.value
 
     @cached_property
     def common_line(self) -> list[Any]:
-        """The actions that both expect, up to where their principal variations part."""
+        """The actions that both principal variations begin with."""
         lines = [result.principal_variation().actions for result in (self.a, self.b)]
         common: list[Any] = []
         for one, other in zip(*lines, strict=False):
@@ -103,7 +103,7 @@ class Comparison:
         return common
 
     def to_json(self) -> dict[str, Any]:
-        """All of it as plain numbers, lists and strings, ready for `json.dumps`."""
+        """The whole comparison as plain numbers, lists and strings, ready for `json.dumps`."""
         both = (self.a, self.b)
         return {
             "game": self.a.game.name,
@@ -171,13 +171,13 @@ class Comparison:
         return self.a.game.to_play(self.a.state)
 
     def _shown(self, vector: np.ndarray) -> str:
-        """A value for who is to play, of all players where that is chance."""
+        """A value for the player to move, for all players at a chance state."""
         numbers = vector if self._player < 0 else vector[self._player : self._player + 1]
         return "-" if np.isnan(numbers).any() else " ".join(f"{x:+.3f}" for x in numbers)
 
 
 def _edges_by_action(result: SearchResult) -> dict[Any, tuple[int, Any, float]]:
-    """Visits, q and prior of the root's edges; NaN for what is not known."""
+    """Visits, q and prior of the root's edges by action; NaN for unknown numbers."""
     has_priors = result.tree.priors(result.tree.root.edges) is not None
     return {
         _as_key(row["action"]): (
@@ -190,7 +190,7 @@ def _edges_by_action(result: SearchResult) -> dict[Any, tuple[int, Any, float]]:
 
 
 def _as_key(action: Any) -> Any:
-    """An action that a dict can find: a number, or the numbers of a vector."""
+    """An action as a key of a dict: an integer, or a tuple of numbers."""
     return tuple(action.tolist()) if np.ndim(action) else int(action)
 
 
@@ -198,8 +198,8 @@ def _check_same_root(comparison: Comparison) -> None:
     a, b = comparison.a, comparison.b
     one, other = comparison.names
     if a.game is not b.game:
-        described = treefile.describe_game(a.game)
-        differences = treefile.game_differences(described, b.game, f"in {one}", f"in {other}")
+        described = describe_game(a.game)
+        differences = game_differences(described, b.game, f"in {one}", f"in {other}")
         if differences:
             raise UctreeError(
                 f"{one} and {other} are searches of different games: {'; '.join(differences)}. "
@@ -213,7 +213,7 @@ def _check_same_root(comparison: Comparison) -> None:
 
 
 def _differing_fields(a: SearchResult, b: SearchResult) -> list[str]:
-    """What differs between the roots, for each field the first place."""
+    """The differences between the two roots, for each field the first one."""
     found = []
     for name in a.game.key_fields:
         one, other = np.asarray(a.state[name]), np.asarray(b.state[name])

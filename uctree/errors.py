@@ -1,14 +1,14 @@
-"""Every exception of uctree that a caller can act on, as a tree."""
+"""The exceptions of uctree that a caller can act on; all derive from `UctreeError`."""
 
 from __future__ import annotations
 
 
 class UctreeError(ValueError):
-    """Something handed to uctree cannot be used; the message says what, and what to do."""
+    """An argument that uctree cannot use; the message says which one, and what to do."""
 
 
 class IncompletePath(UctreeError):
-    """A line of play that ends before the episode does, where a whole one is needed."""
+    """A line of play that ends before the episode does, although a complete one is needed."""
 
     def __init__(self, depth: int, game: str) -> None:
         super().__init__(
@@ -23,4 +23,4 @@ class IllegalAction(UctreeError):
 
 
 class BrokenGame(UctreeError):
-    """A game or an evaluator that does not keep its contract, or that does not compile."""
+    """A game or an evaluator that breaks its contract, or that does not compile."""

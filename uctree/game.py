@@ -1,8 +1,8 @@
-"""Game: a record dtype and its rules as plain functions. Here they run step by step.
+"""Game: a record dtype and its rules as plain functions, run step by step in plain Python.
 
-A state is one NumPy record with a field `to_play`. The same functions are compiled together with a
-search by `uctree.search`; here they run through `StateView`, which turns overflow and writes out of
-bounds into exceptions, so that what is wrong with a game shows up with a traceback.
+A state is one NumPy record with a field `to_play`. `uctree.search` compiles the same functions into
+its kernels; this module calls them with a `StateView`, which turns overflow and writes out of
+bounds into exceptions, so that a mistake in a game shows up with a traceback.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ import numpy as np
 
 from uctree.errors import BrokenGame, IllegalAction
 
-CHANCE = -1  # to_play of a state where an outcome is drawn
-OVER = -2  # to_play of a state where the episode has ended
+CHANCE = -1  # to_play of a state in which an outcome is drawn
+OVER = -2  # to_play of a state in which the episode has ended
 
-# A playout without max_plies that is still going after so many plies counts as endless.
+# Without max_plies, a playout of this many plies counts as endless.
 ENDLESS = 100_000
 
 State = Any  # one record of the game's dtype: np.record, np.void, or a StateView inside the rules
 
 
 # --- randomness --------------------------------------------------------------------------------
-# xorshift64* (Vigna 2016): few instructions, and its high bits, which are the ones used, are good.
-# `rng` is a uint64 array of one element, never 0. The product wraps modulo 2^64; interpreted, the
-# caller silences NumPy's overflow warning with np.errstate.
+# xorshift64* (Vigna 2016): few instructions, and good high bits, which are the ones used. `rng` is
+# a uint64 array of one element, never 0. The product wraps modulo 2^64; callers in plain Python
+# silence NumPy's overflow warning with np.errstate.
 
 _MULTIPLIER = np.uint64(0x2545F4914F6CDD1D)
 _INCREMENT = np.uint64(0x9E3779B97F4A7C15)
@@ -74,8 +74,8 @@ def make_rng(seed: int, stream: int = 0) -> np.ndarray:
 
 
 def seeded(seed: np.uint64, stream: np.uint64) -> np.uint64:
-    """What the generator of a seed and a stream begins with, never 0; arithmetic of 64 bits."""
-    # The finalizer of splitmix64, twice: seeds next to each other give states far apart.
+    """The initial state of the generator of a seed and a stream; never 0."""
+    # The finalizer of splitmix64, twice: neighbouring seeds give unrelated states.
     state = _finalized(np.uint64(seed + stream * _INCREMENT + _INCREMENT))
     state = _finalized(np.uint64(state + _INCREMENT))
     return max(np.uint64(1), state)
@@ -87,11 +87,11 @@ def _finalized(state: np.uint64) -> np.uint64:
     return np.uint64(state ^ (state >> _31))
 
 
-# --- a record as plain Python sees it ----------------------------------------------------------
+# --- records in plain Python --------------------------------------------------------------------
 
 
 class FieldView(np.ndarray):
-    """An array field of a state: elements are Python numbers, what does not fit raises."""
+    """An array field of a state: elements are Python numbers, and overflow raises."""
 
     def __getitem__(self, index: Any) -> Any:
         value = super().__getitem__(index)
@@ -112,7 +112,7 @@ class FieldView(np.ndarray):
 
 
 class StateView:
-    """A record as the rules see it in plain Python: `state.field`, checked on every write."""
+    """The state that rules get in plain Python: `state.field`, checked on every write."""
 
     __slots__ = ("_record",)
 
@@ -140,7 +140,7 @@ class StateView:
 
 
 class StateViews:
-    """An array of records as the rules see them; what a kernel gets where it is not compiled."""
+    """An array of states, each a `StateView`; what a kernel gets if it is not compiled."""
 
     def __init__(self, records: np.ndarray) -> None:
         self.records = records
@@ -153,7 +153,7 @@ class StateViews:
 
 
 def _fitting(value: Any, dtype: np.dtype, what: str = "an element") -> Any:
-    """`value` as the machine would store it, or an OverflowError where it would be cut."""
+    """`value` if it fits into `dtype`, else an OverflowError."""
     if dtype.kind not in "iu":
         return value
     number = int(value)
@@ -188,7 +188,7 @@ class Box:
     def __init__(self, low: Any, high: Any, dim: int | None = None) -> None:
         """
         Args:
-            dim: how many coordinates, where `low` and `high` are one number for all of them.
+            dim: the number of coordinates, if `low` and `high` are one number for all of them.
         """
         lengths = {np.asarray(corner).size for corner in (low, high) if np.ndim(corner)}
         size = dim if dim is not None else max(lengths, default=1)
@@ -205,7 +205,7 @@ class Box:
 
     @property
     def dim(self) -> int:
-        """How many coordinates an action has."""
+        """The number of coordinates of an action."""
         return len(self.low)
 
     def project(self, vector: Any) -> np.ndarray:
@@ -228,7 +228,7 @@ class Sphere:
             raise BrokenGame(f"a Sphere has at least 2 coordinates; got dim={self.dim!r}")
 
     def project(self, vector: Any) -> np.ndarray:
-        """The action nearest to a vector; the first axis for one that has no direction."""
+        """The action nearest to a vector; the first axis for the zero vector."""
         vector = np.asarray(vector, float)
         length = float(np.linalg.norm(vector))
         return vector / length if length > 0 else np.eye(self.dim)[0]
@@ -244,13 +244,13 @@ class Episode:
     actions: list[Any]  # numbers, or vectors in a continuous game; chance outcomes included
     rewards: np.ndarray  # [num_plies, num_players]
     returns: np.ndarray  # [num_players], discounted
-    state: np.record  # where it ended
-    complete: bool  # False where max_plies cut it
+    state: np.record  # the last one
+    complete: bool  # False if max_plies cut the episode
 
 
 @dataclass(frozen=True)
 class Rules:
-    """The functions of a game, as its author wrote them; None where the game has none."""
+    """The functions of a game, as its author wrote them; None for those it does not have."""
 
     legal: Callable[..., int] | None
     step: Callable[..., None]
@@ -268,7 +268,7 @@ class Rules:
     bounds: Callable[..., int] | None = None
 
 
-# How the functions that are compiled are called; each may take `data` as one more argument.
+# The arguments of the functions that are compiled; each may take `data` as one more argument.
 SIGNATURES = {
     "legal": ("state", "actions"),
     "step": ("state", "action", "reward"),
@@ -282,7 +282,7 @@ SIGNATURES = {
     "exact": ("state", "values"),
     "bounds": ("state", "low", "high"),
 }
-# Where actions are vectors, `random_action` writes one.
+# If actions are vectors, `random_action` writes one.
 VECTOR_SIGNATURES = SIGNATURES | {"random_action": ("state", "action", "rng")}
 
 
@@ -291,40 +291,40 @@ class Game:
 
     `legal(state, actions) -> count` writes the legal actions. `step(state, action, reward)` changes
     the state in place, adds to `reward[player]` (zero before each step) and sets `state.to_play` to
-    the next player, CHANCE or OVER. Where actions are vectors, `action_space` says which ones, and
+    the next player, CHANCE or OVER. If actions are vectors, `action_space` says which ones, and
     `legal` is None. The rest is optional:
 
     Args:
         start: sets up a zeroed record; without it the start is all zeros.
-        data: a tuple of arrays handed to every function that takes it as last argument.
+        data: a tuple of arrays passed to every function that takes one more argument.
         chance: `chance(state, outcomes, probabilities) -> count`, at most `max_outcomes` of them,
-            where `to_play` is CHANCE; `step` then gets one of the outcomes.
+            called if `to_play` is CHANCE; `step` then gets one of the outcomes.
         action_space: `Box(low, high)` or `Sphere(dim)`: the action that `step` gets is a float64
-            vector of it. There are no `num_actions` then.
+            vector of it. Omit `num_actions` then.
         bounds: `bounds(state, low, high) -> dim` writes the corners of the box of a state, which
-            lies within `action_space`; only the first `dim` coordinates count there.
-        random_action: `random_action(state, rng) -> action`, a faster or wiser playout policy; with
-            an action space `random_action(state, action, rng)`, which writes the vector.
-        playout: `playout(state, rng, reward)` plays to the end and adds what that pays.
-        heuristic: `heuristic(state, values)` writes what a state is worth where a playout is cut.
-        priors: `priors(state, logits)` writes how good actions look before any search, one
-            log-prior per action, 0 before the call; for `evaluators.playout(priors=True)`.
-        exact: `exact(state, values) -> known` writes what a state is worth to each player if all
-            play perfectly, where the game knows that, as of an endgame; `solver=True` takes it as
-            proven. It may use fields that are not in the key as scratch.
+            lies within `action_space`; only the first `dim` coordinates are used.
+        random_action: `random_action(state, rng) -> action`, a faster or stronger playout policy;
+            with an action space `random_action(state, action, rng)`, which writes the vector.
+        playout: `playout(state, rng, reward)` plays to the end and adds the returns to `reward`.
+        heuristic: `heuristic(state, values)` writes the value of a state at which a playout is cut.
+        priors: `priors(state, logits)` writes one log-prior per action, 0 before the call; for
+            `evaluators.playout(priors=True)`.
+        exact: `exact(state, values) -> known` writes the value of a state for each player under
+            perfect play, if the game knows it, as in an endgame; `solver=True` takes it as proven.
+            It may use fields that are not in the key as scratch.
         observe: `observe(state, player, planes)` fills a float32 array of `observation_shape`,
             which is zero before the call.
         payoff_range: the range of the return from the start, one pair or one pair per player;
-            None means unknown, and the search keeps running minima and maxima.
-        zero_sum: every reward vector of a two-player game adds up to zero. A search then keeps one
-            number per edge instead of two, and an error says so where it turns out false.
-        max_plies: a playout that reaches it is cut; counted by the field `ply` where there is one.
-        repetition_value: what an episode that comes back to a state is worth, one number or one per
-            player, to a search with `transpositions=True`.
-        key_fields: the fields that tell states apart (all by default).
+            None means unknown, and the search uses running minima and maxima.
+        zero_sum: every reward vector of a two-player game adds up to zero. A search then stores one
+            number per edge instead of two, and raises an error if a reward vector does not.
+        max_plies: a playout that reaches it is cut; counted by the field `ply` if there is one.
+        repetition_value: the value of an episode that returns to an earlier state, one number or
+            one per player; used by a search with `transpositions=True`.
+        key_fields: the fields that identify a state (all by default).
         symmetries: permutations under which the rules do not change, the identity first:
-            `actions[k, a]` is what action a becomes, `cells[k, i]` where cell i of each observation
-            plane goes. `board_symmetries` makes them for boards whose actions are cells.
+            `actions[k, a]` is the image of action a, `cells[k, i]` that of cell i of each
+            observation plane. `board_symmetries` makes them for boards whose actions are cells.
         geometry: how to draw the state: ("grid", rows, cols) or ("hex", rows, cols).
         show, show_action, read_action: `show(state) -> str`, `show_action(state, action) -> str`,
             `read_action(state, text) -> action`, for people.
@@ -403,8 +403,9 @@ class Game:
             raise BrokenGame(f"{self.num_players} players do not fit into the field to_play")
         if (self.rules.chance is None) != (self.max_outcomes == 0) or self.max_outcomes < 0:
             raise BrokenGame(
-                "a game of chance needs both chance= and max_outcomes= (the most outcomes a state "
-                f"has); got chance={self.rules.chance}, max_outcomes={self.max_outcomes}"
+                "a game of chance needs both chance= and max_outcomes= (the largest number of "
+                "outcomes of a state); got "
+                f"chance={self.rules.chance}, max_outcomes={self.max_outcomes}"
             )
         if (self.rules.observe is None) != (self.observation_shape is None):
             raise BrokenGame("observe= and observation_shape= go together; only one was given")
@@ -435,14 +436,14 @@ class Game:
             raise BrokenGame(f"action_space is a uctree.Box or a uctree.Sphere; got {space!r}")
         if rules.legal is not None:
             raise BrokenGame(
-                "legal lists actions, and a game with an action_space has no list: give None for "
-                "it, and bounds= where the box depends on the state"
+                "a game with an action_space cannot list its actions: pass None for legal, and "
+                "bounds= if the box depends on the state"
             )
         if rules.bounds is not None and isinstance(space, Sphere):
             raise BrokenGame("bounds= is for a Box; a Sphere has none")
         if rules.chance is not None:
             raise BrokenGame(
-                "chance= and action_space= do not go together yet: step would get an outcome or a "
+                "chance= and action_space= cannot be combined yet: step would get an outcome or a "
                 "vector; draw from a fixed list of numbers in the state instead"
             )
         if self.symmetries is not None:
@@ -456,12 +457,12 @@ class Game:
 
     @property
     def dim(self) -> int:
-        """How many coordinates an action has; 0 where actions are numbers."""
+        """The number of coordinates of an action; 0 if actions are integers."""
         return 0 if self.action_space is None else self.action_space.dim
 
     @property
     def signatures(self) -> dict[str, tuple[str, ...]]:
-        """How the functions of the game are called."""
+        """The arguments of each function of the game, by its name."""
         return VECTOR_SIGNATURES if self.is_continuous else SIGNATURES
 
     def takes_data(self, name: str) -> bool:
@@ -492,7 +493,7 @@ class Game:
         return self.to_play(state) == OVER
 
     def legal(self, state: State) -> list[int]:
-        """The actions allowed in `state`; at a chance state its outcomes; none where it is over."""
+        """The actions allowed in `state`; the outcomes of a chance state; none if it is over."""
         state = self.copy(state)
         to_play = self._checked_to_play(state)
         if to_play == OVER:
@@ -500,7 +501,7 @@ class Game:
         if self.is_continuous:
             raise TypeError(
                 f"the actions of {self.name} are the vectors of {self.action_space}, too many to "
-                "list; game.box(state) gives the corners of what is allowed"
+                "list; game.box(state) gives the corners of the box they lie in"
             )
         if to_play == CHANCE:
             return [outcome for outcome, _ in self.outcomes(state)]
@@ -520,8 +521,8 @@ class Game:
             return low, high
         dim = self._call("bounds", StateView(self.copy(state)), low, high)
         if dim is None or not 1 <= dim <= space.dim:
-            raise BrokenGame(f"bounds returned {dim}; expected how many coordinates count, 1 to "
-                             f"{space.dim}")  # fmt: skip
+            raise BrokenGame(f"bounds returned {dim}; expected the number of coordinates that "
+                             f"count, 1 to {space.dim}")  # fmt: skip
         low, high = low[:dim], high[:dim]
         inside = (low >= space.low[:dim]) & (high <= space.high[:dim]) & (low <= high)
         if not inside.all():
@@ -532,9 +533,9 @@ class Game:
         return low, high
 
     def vector(self, state: State, action: Any) -> np.ndarray:
-        """An action of a continuous game as a vector; IllegalAction where it is none.
+        """An action of a continuous game as a vector; IllegalAction if it is not legal.
 
-        A number stands for a vector of one coordinate.
+        A number counts as a vector of one coordinate.
         """
         vector = np.atleast_1d(np.asarray(action, float))
         low, high = self.box(state)
@@ -574,7 +575,7 @@ class Game:
         ]
 
     def step(self, state: State, action: Any) -> tuple[np.record, np.ndarray]:
-        """The state after `action` and the reward vector it pays; `state` itself stays as it is."""
+        """The state after `action` and the reward vector it pays; `state` does not change."""
         action = self._checked_action(state, action)
         after = self.copy(state)
         reward = np.zeros(self.num_players)
@@ -585,7 +586,7 @@ class Game:
         return after, reward
 
     def _checked_action(self, state: State, action: Any) -> Any:
-        """An action that is legal in a state, as `step` takes it."""
+        """A legal action, converted to what `step` takes; IllegalAction if it is not legal."""
         ply = f" at ply {int(state['ply'])}" if "ply" in (self.dtype.names or ()) else ""
         if self.is_continuous:
             if self.is_over(state):
@@ -609,12 +610,12 @@ class Game:
         rewards: list[np.ndarray] = []
         for action in actions:
             state, reward = self.step(state, action)
-            taken.append(self._noted(action))
+            taken.append(self.plain_action(action))
             rewards.append(reward)
         return self._episode(taken, rewards, state)
 
-    def _noted(self, action: Any) -> Any:
-        """An action as an episode keeps it."""
+    def plain_action(self, action: Any) -> Any:
+        """An action as an `Episode` holds it: an int, or a float64 vector."""
         return np.atleast_1d(np.array(action, float)) if self.is_continuous else int(action)
 
     def _episode(self, actions: list[Any], rewards: list[np.ndarray], state: np.record) -> Episode:
@@ -644,7 +645,7 @@ class Game:
         return self._episode(actions, rewards, state)
 
     def observation(self, state: State, player: int) -> np.ndarray:
-        """What a network is shown of `state` for `player`; float32 of `observation_shape`."""
+        """The observation of `state` for `player`: float32 of `observation_shape`."""
         if self.rules.observe is None:
             raise BrokenGame(f"{self.name} has no observe= function; give one to use a network")
         planes = np.zeros(self.observation_shape or (), np.float32)
@@ -652,13 +653,13 @@ class Game:
         return planes
 
     def estimate(self, state: State) -> np.ndarray:
-        """What each player still gets from `state` on, as `heuristic` has it; 0 without one."""
+        """The value of `state` for each player by `heuristic`; 0 without one."""
         values = np.zeros(self.num_players)
         self._call("heuristic", StateView(self.copy(state)), values)
         return values
 
     def key(self, state: State) -> bytes:
-        """The content of the key fields: equal for states that are the same position."""
+        """The bytes of the key fields: equal for states that are the same position."""
         record = self.copy(state)
         return b"".join(np.asarray(record[name]).tobytes() for name in self.key_fields)
 
@@ -680,7 +681,7 @@ class Game:
         return shown if np.size(action) == 1 else f"({shown})"
 
     def read_action(self, state: State, text: str) -> Any:
-        """The action a person means by `text`; IllegalAction where it means none."""
+        """The action that `text` stands for; IllegalAction if it stands for none."""
         if self.is_continuous:
             return self._read_vector(state, text)
         legal = self.legal(state)
@@ -716,7 +717,7 @@ class Game:
         return self.vector(state, numbers)
 
     def copy(self, state: State) -> np.record:
-        """A record of its own with the content of `state`; BrokenGame for another dtype."""
+        """A new record with the content of `state`; BrokenGame for another dtype."""
         dtype = getattr(state, "dtype", None)
         if dtype != self.dtype or getattr(state, "shape", ()) != ():
             raise BrokenGame(
@@ -738,7 +739,7 @@ class Game:
             return function(*arguments)
 
     def random_vector(self, state: State, rng: np.ndarray) -> np.ndarray:
-        """A random action of a continuous game, alike everywhere in the box or on the sphere."""
+        """A random action of a continuous game, uniform in the box or on the sphere."""
         low, high = self.box(state)
         with np.errstate(over="ignore"):
             if isinstance(self.action_space, Sphere):
@@ -784,7 +785,7 @@ class Game:
             raise BrokenGame(f"legal wrote an action twice: {legal}")
         return legal
 
-    # Pickling, for worker processes: functions by module, name and closure values; never code.
+    # Pickling, for worker processes: a function by module, name and closure values, never its code.
 
     def __reduce__(self) -> tuple[Any, ...]:
         arguments = {
@@ -806,11 +807,11 @@ def _rebuild_game(dtype: np.dtype, rules: dict[str, Any], arguments: dict[str, A
 
 @dataclass(frozen=True)
 class _FunctionName:
-    """A function as a pickle holds it."""
+    """What a pickle holds of a function."""
 
     module: str
     qualname: str
-    line: int  # tells lambdas of one function apart
+    line: int  # distinguishes lambdas of one function
     cells: tuple[Any, ...]
 
 
@@ -841,7 +842,7 @@ def _unpickled(value: Any) -> Any:
 
 
 def _find_code(name: _FunctionName) -> types.CodeType:
-    """The code of a function, through the constants of those that enclose it."""
+    """The code of a function, found among the constants of the functions that enclose it."""
     __import__(name.module)
     outer, *inner = name.qualname.split(".<locals>.")
     found: Any = operator.attrgetter(outer)(sys.modules[name.module])
@@ -883,8 +884,8 @@ def _checked_dtype(dtype: Any) -> np.dtype:
     for name in dtype.names:
         if dtype[name].base.kind not in "iufb":
             raise BrokenGame(
-                f"field {name!r} has type {dtype[name]}; a state holds numbers and arrays of "
-                "numbers of fixed shape"
+                f"field {name!r} has type {dtype[name]}; a field of a state is a number or an "
+                "array of numbers of fixed shape"
             )
     if dtype["to_play"].kind != "i":
         raise BrokenGame(f"field to_play must be a signed integer; got {dtype['to_play']}")
@@ -936,9 +937,10 @@ def _check_symmetries(symmetries: tuple[np.ndarray, ...], num_actions: int) -> N
 
 
 def board_symmetries(rows: int, cols: int, num_extra: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """The symmetries of a board whose action `row * cols + col` is a cell, and what follows stays.
+    """The symmetries of a board whose action `row * cols + col` is a cell.
 
-    Turns and reflections: eight of a square board, four of another.
+    Rotations and reflections: eight of a square board, four of any other. The `num_extra` actions
+    after the cells map to themselves.
 
     >>> [len(table) for table in board_symmetries(3, 3, num_extra=1)]
     [8, 8]
@@ -946,7 +948,7 @@ def board_symmetries(rows: int, cols: int, num_extra: int = 0) -> tuple[np.ndarr
     board = np.arange(rows * cols).reshape(rows, cols)
     turns = range(4) if rows == cols else (0, 2)
     boards = [np.rot90(flip, turn) for turn in turns for flip in (board, board[:, ::-1])]
-    # What stands at place i of the turned board came from cell boards[i], so that is where it goes.
+    # Place i of the turned board shows cell turned[i], so cell turned[i] goes to place i.
     cells = np.array([np.argsort(turned.ravel()) for turned in boards])
     extra = np.tile(rows * cols + np.arange(num_extra), (len(cells), 1))
     return np.hstack([cells, extra]).astype(np.int64), cells

@@ -1,4 +1,4 @@
-"""What the root looked like while a search went on, at a few moments of it."""
+"""Samples of the root's edges during a search, and the history made of them."""
 
 from __future__ import annotations
 
@@ -7,37 +7,38 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from uctree.tree import NONE, Tree
+from uctree.kernels.records import NONE
+from uctree.tree import Tree
 
 MOST_SAMPLES = 64
-MOST_BYTES = 1 << 20  # of the samples of one tree, but for the fewest there are
+MOST_BYTES = 1 << 20  # of the samples of one tree, once there are more than FEWEST_SAMPLES
 FEWEST_SAMPLES = 8
 
 
 class Sample(NamedTuple):
-    """The records of the root's edges at one moment, as bytes: they are read when asked for."""
+    """The records of the root's edges at one moment, as bytes that are decoded on demand."""
 
     simulations: int
     clock: float  # of time.perf_counter
     edges: bytes
-    nodes: bytes  # where nodes are shared, the records of those that the edges lead to
+    nodes: bytes  # with transpositions, the records of the nodes that the edges lead to
 
 
 class Samples:
-    """The samples of one tree while it is searched: bounded in number, evenly spread."""
+    """The samples of one tree during a search: bounded in number, evenly spread."""
 
     def __init__(self) -> None:
-        self.kept: list[Sample] = []
-        self._every = 1  # so many moments are met for one that is kept
-        self._met = 0
+        self.moments: list[Sample] = []
+        self._stride = 1  # one call of `note` in `_stride` takes a sample
+        self._num_calls = 0
 
     def note(self, tree: Tree, simulations: int, clock: float) -> None:
-        """Keep this moment, or let it pass; the tree is only read.
+        """Add a sample of the root's edges, unless this call is one of those that are skipped.
 
         It costs about a microsecond: a copy of the root's edges.
         """
-        self._met += 1
-        if self._met % self._every:
+        self._num_calls += 1
+        if self._num_calls % self._stride:
             return
         edges = tree.edges
         first, count = edges["first"][0], edges["num_edges"][0]
@@ -46,21 +47,21 @@ class Samples:
         records, nodes = edges[first : first + count], b""
         if tree.layout.shared:
             nodes = edges[np.maximum(0, records["node"])].tobytes()
-        self.kept.append(Sample(simulations, clock, records.tobytes(), nodes))
-        if len(self.kept) > FEWEST_SAMPLES:
+        self.moments.append(Sample(simulations, clock, records.tobytes(), nodes))
+        if len(self.moments) > FEWEST_SAMPLES:
             self._thin_out()
 
     def _thin_out(self) -> None:
-        """Give up every second sample where there are too many."""
-        last = self.kept[-1]
+        """Delete every second sample if there are too many."""
+        last = self.moments[-1]
         most = MOST_BYTES // max(1, len(last.edges) + len(last.nodes))
-        if len(self.kept) > max(FEWEST_SAMPLES, min(MOST_SAMPLES, most)):
-            del self.kept[::2]
-            self._every *= 2
+        if len(self.moments) > max(FEWEST_SAMPLES, min(MOST_SAMPLES, most)):
+            del self.moments[::2]
+            self._stride *= 2
 
 
 def history_dtype(num_edges: int, num_players: int) -> np.dtype:
-    """One moment of a search: what `SearchResult.history` has rows of."""
+    """The dtype of a row of `SearchResult.history`, one moment of a search."""
     return np.dtype(
         [
             ("simulations", np.int64),
@@ -71,21 +72,21 @@ def history_dtype(num_edges: int, num_players: int) -> np.dtype:
     )
 
 
-def added_up(
+def summed_samples(
     samples: Sequence[Samples], trees: Sequence[Tree], actions: np.ndarray
 ) -> Iterator[tuple[int, float, np.ndarray, np.ndarray]]:
-    """Simulations, clock, visits and q of `actions`, at each moment kept of the first tree.
+    """Simulations, clock, visits and q of `actions` over all trees, per sample of the first tree.
 
-    Of the other trees the last moment before counts. Actions that a root had not yet have no
-    visits.
+    The other trees contribute their latest sample before it. An action that a root did not have yet
+    has no visits.
     """
     if not samples:
         return
-    for moment in samples[0].kept:
+    for moment in samples[0].moments:
         simulations, visits = 0, np.zeros(len(actions), np.int64)
         sums = np.zeros((len(actions), trees[0].game.num_players))
         for each, tree in zip(samples, trees, strict=True):
-            before = [sample for sample in each.kept if sample.clock <= moment.clock]
+            before = [sample for sample in each.moments if sample.clock <= moment.clock]
             if before:
                 simulations += before[-1].simulations
                 more_visits, more_sums = _read(before[-1], tree, actions)
@@ -99,7 +100,7 @@ def _read(sample: Sample, tree: Tree, actions: np.ndarray) -> tuple[np.ndarray, 
     records: Any = np.frombuffer(sample.edges, tree.edges.dtype)
     nodes = np.frombuffer(sample.nodes, tree.edges.dtype) if sample.nodes else records
     taken = records["vector" if tree.layout.dim else "action"]
-    if taken.ndim > 1:  # a number for each vector
+    if taken.ndim > 1:  # replace each vector by a number
         both = np.unique(np.concatenate([actions, taken]), axis=0, return_inverse=True)[1].ravel()
         actions, taken = both[: len(actions)], both[len(actions) :]
     order = np.argsort(actions)

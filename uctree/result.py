@@ -1,4 +1,4 @@
-"""SearchResult: the action, the policy, the principal variation."""
+"""SearchResult: the action, the policy and the principal variation of a search."""
 
 from __future__ import annotations
 
@@ -16,20 +16,23 @@ import numpy as np
 
 from uctree.choice import (
     LINE_STREAM,
+    Candidates,
     Choice,
     Z,
+    choose,
     confidence_radius,
     lcb_choice,
     lcb_weights,
-    pick,
     playable,
+    ply_of,
     robust_choice,
     temperature_policy,
     valued_choice,
 )
 from uctree.game import CHANCE, Game, make_rng
-from uctree.history import Samples, added_up, history_dtype
-from uctree.tree import NONE, Tree
+from uctree.history import Samples, history_dtype, summed_samples
+from uctree.kernels.records import NONE
+from uctree.tree import Tree
 from uctree.variation import (
     Place,
     Variation,
@@ -48,47 +51,47 @@ from uctree.variation import (
 class SearchResult:
     """What a search found. Print it for a table.
 
-    Where several threads grew a tree each, all that is said of the root is their sum by action.
+    If several threads grew a tree each, the numbers of the root are summed by action.
     """
 
     game: Game
-    trees: tuple[Tree, ...]  # of the same root, one per thread where each grew its own
-    # Why it ended: "simulations", "seconds", "interrupted", "terminal", "solved", "full", or the
-    # name of the Stop that ended it.
+    trees: tuple[Tree, ...]  # of the same root: one, or one per thread
+    # Why the search ended: "simulations", "seconds", "interrupted", "terminal", "solved", "full",
+    # or the name of the Stop that ended it.
     status: str
     simulations: int
     seconds: float
     seed: int
     options: dict[str, Any]  # of the search, with defaults filled in
     choice: Choice
-    compile_seconds: float = 0.0  # spent before the first simulation
-    cached: bool = False  # whether the machine code was there already
-    profile: dict[str, float] | None = None  # seconds by part of a simulation, where measured
-    began: float = 0.0  # when the first simulation did, by time.perf_counter
-    samples: tuple[Samples, ...] = ()  # of each tree's root while the search went on
+    compile_seconds: float = 0.0  # before the first simulation
+    cached: bool = False  # whether the machine code came from the cache
+    profile: dict[str, float] | None = None  # seconds by part of a simulation, if measured
+    began: float = 0.0  # the start of the first simulation, by time.perf_counter
+    samples: tuple[Samples, ...] = ()  # of each tree's root during the search
 
     @property
     def tree(self) -> Tree:
-        """The tree; the first one where several threads grew one each."""
+        """The tree; the first one if several threads grew one each."""
         return self.trees[0]
 
     @property
     def evaluations(self) -> int:
-        """Simulations of all trees, and payoffs computed besides to refine actions."""
+        """Simulations of all trees, plus the payoffs computed to refine actions."""
         return sum(tree.evaluations for tree in self.trees)
 
     @property
     def state(self) -> np.record:
         return self.tree.state
 
-    # What was found about the root.
+    # The root.
 
     @cached_property
     def action(self) -> Any:
-        """What to do, a number or a vector, as `choice` says; None where nothing is to be decided.
+        """The action to play by `choice`, an int or a vector; None if no player is to move.
 
-        What is proven comes first: an action that is proven best is taken, one that is proven worst
-        is not while there is another.
+        Proofs come first: an action proven best is played, and one proven worst is not unless no
+        other is left.
         """
         if len(self.edges) == 0 or self._player < 0:
             return None
@@ -99,14 +102,14 @@ class SearchResult:
         elif rows["visits"].max() == 0:
             best = int(np.argmax(rows["prior"]))
         else:
-            best = pick(self, among)
-        return self.game._noted(rows["action"][max(best, 0)])
+            best = choose(self.choice, self._candidates(among))
+        return self.game.plain_action(rows["action"][max(best, 0)])
 
     @cached_property
     def value(self) -> np.ndarray:
-        """What the root is worth, per player: the mean of all returns seen there.
+        """The value of the root for each player: the mean of all returns seen.
 
-        The exact value where the solver found it.
+        The exact value if the solver proved it.
         """
         if self.solved is not None:
             return self.solved
@@ -116,7 +119,7 @@ class SearchResult:
 
     @cached_property
     def solved(self) -> np.ndarray | None:
-        """What the root is worth exactly, per player; None where that is not proven."""
+        """The exact value of the root for each player; None if it is not proven."""
         for tree in self.trees:
             if tree.proof(0) == "exact":
                 return tree.proven_values(range(1))[0] + 0.0
@@ -124,16 +127,16 @@ class SearchResult:
 
     @cached_property
     def is_proven(self) -> bool:
-        """Whether the best action is proven, with or without all of what the root is worth."""
+        """Whether the best action is proven, even if the root's value is not for every player."""
         return any(tree.proof(0) != "" for tree in self.trees)
 
     @cached_property
     def edges(self) -> np.ndarray:
         """The root's edges as a structured array: action, visits, q, prior, lcb, ucb.
 
-        An action is a number, or in a continuous game a vector.
-        `q` is a vector over the players; `lcb` and `ucb` bound it for the one to move. After a
-        search with `solver=True` there is also `proven`, a vector as q, NaN where nothing is.
+        An action is an int, or in a continuous game a vector. `q` is a vector over the players;
+        `lcb` and `ucb` bound it for the player to move. After a search with `solver=True` there is
+        also `proven`, a vector over the players, NaN if not proven.
         """
         root = self._root
         vector = (float, (self.game.num_players,))
@@ -151,7 +154,7 @@ class SearchResult:
 
     @cached_property
     def history(self) -> np.ndarray:
-        """What was known while the search went on: simulations, seconds, visits, q.
+        """The root during the search: simulations, seconds, visits, q.
 
         A structured array of at most 65 moments, the end last. `visits` and `q` have a row for
         each of `edges`, in the same order; `q` is a vector over the players.
@@ -160,7 +163,9 @@ class SearchResult:
         end = (self.simulations, self.seconds, root["visits"], root["q"])
         moments = [
             (simulations, clock - self.began, visits, q)
-            for simulations, clock, visits, q in added_up(self.samples, self.trees, root["action"])
+            for simulations, clock, visits, q in summed_samples(
+                self.samples, self.trees, root["action"]
+            )
             if simulations < self.simulations
         ]
         table = np.zeros(len(moments) + 1, history_dtype(len(root), self.game.num_players))
@@ -169,7 +174,7 @@ class SearchResult:
         return table
 
     def bounds(self, z: float = Z) -> tuple[np.ndarray, np.ndarray]:
-        """Lower and upper bounds of q of the root's edges for the one to move [Eq. 11]."""
+        """Lower and upper bounds of q of the root's edges for the player to move [Eq. 11]."""
         root, player = self._root, max(0, self._player)
         low = min(float(tree.head["low"][0][player]) for tree in self.trees)
         high = max(float(tree.head["high"][0][player]) for tree in self.trees)
@@ -186,12 +191,11 @@ class SearchResult:
     def policy(self, temperature: float = 1.0, by_bounds: bool = False) -> np.ndarray:
         """Visits as a distribution over all actions of the game; see `temperature_policy`.
 
-        At temperature 0 all goes to `action`. At a chance root it is one over outcomes, in a
-        continuous game one over `edges`.
+        At temperature 0 it is 1 for `action`. At a chance root it is a distribution over outcomes,
+        in a continuous game over `edges`.
 
         Args:
-            by_bounds: count for the action with the best lower bound as many visits as its bound
-                deserves [Eq. 36].
+            by_bounds: raise the visits of the action with the best lower bound by [Eq. 36].
         """
         if temperature == 0 and self.action is not None:
             return self._dense(np.where(is_action(self.edges, self.action), 1.0, 0.0))
@@ -202,27 +206,27 @@ class SearchResult:
         return self._dense(temperature_policy(visits, temperature))
 
     def improved_policy(self) -> np.ndarray:
-        """What a Gumbel search makes of the priors, as a distribution over all actions."""
-        from uctree import gumbel
+        """The improved policy of a Gumbel search, a distribution over all actions."""
+        from uctree.kernels import gumbel
 
         return self._dense(gumbel.improved_policy(*self._gumbel_arguments()))
 
     def principal_variation(self, complete: Any = None, *, by: str = "visits") -> Variation:
-        """The most visited line from the root; ties go to the larger value for who chooses.
+        """The most visited line from the root; ties go to the larger value for the player to move.
 
-        What is proven comes before visits, as in `action`. In an open-loop search, whose tree holds
-        no outcomes of chance, the likeliest ones stand between the actions.
+        Proofs come before visits, as in `action`. The tree of an open-loop search has no outcomes
+        of chance; the line contains the likeliest ones.
 
         Args:
-            complete: how to play on where the tree ends before the episode does. None: not at all.
-                "playout": at random. "best_reply": by what is best for the mover when all who
-                follow foresee the rest. An evaluator, or a function as `evaluators.compiled` takes
-                it: by the action after which it sees most for the player to move.
-                `f(state) -> action`: as it says. Outcomes of chance are drawn; the same seed gives
-                the same line.
-            by: "visits", or "value": the line on which everyone takes what is worth most to it
-                among the edges with a tenth of the most visits. Where returns are not random and a
-                node is worth its best edge, values tell more than visits.
+            complete: how to continue the line to the end of the episode if the tree ends earlier.
+                None: not at all. "playout": at random. "best_reply": by backward induction, the
+                best action if all later players play their best too. An evaluator, or a function
+                as `evaluators.compiled` takes it: by the action with the largest value for the
+                player to move. `f(state) -> action`: by this function. Outcomes of chance are
+                drawn; the same seed gives the same line.
+            by: "visits", or "value": every player takes the edge of the largest value among those
+                with a tenth of the most visits. Prefer it if returns are not random and a node
+                has the value of its best edge.
         """
         if by not in ("visits", "value"):
             raise ValueError(f'by is "visits" or "value"; got {by!r}')
@@ -249,20 +253,20 @@ class SearchResult:
                 visits = np.where(np.isin(table["action"], legal), visits, 0)
             return visits, q, lambda i: place.child(tables, table["action"][i], open_loop)
 
-        choose = valued_choice if by == "value" else robust_choice
-        places = follow(Place(tuple(tree.root for tree in self.trees)), children, choose)
+        choose_child = valued_choice if by == "value" else robust_choice
+        places = follow(Place(tuple(tree.root for tree in self.trees)), children, choose_child)
         actions = [action for place in places[1:] for action in place.actions]
         edges = [e for p in places[1:] for e in (p.edge, *[NONE] * (len(p.actions) - 1))]
         state, completed_by = places[-1].state, None
         if complete is not None:
-            completed_by, more, state = self._play_on(state, len(actions), complete)
+            completed_by, more, state = self._continue(state, len(actions), complete)
             actions += more
         return Variation(actions, edges, self.game.is_over(state), len(edges), completed_by)
 
-    def _play_on(
+    def _continue(
         self, state: np.record, depth: int, complete: Any
     ) -> tuple[str | None, list[Any], np.record]:
-        """Who played on from `state` (None where it was over), the actions, and where they led."""
+        """The name of the completion (None if the episode is over), its actions, the last state."""
         game, rng = self.game, make_rng(self.seed, stream=LINE_STREAM)
         name, take = completion(game, complete, rng)
         if game.is_over(state):
@@ -284,22 +288,23 @@ class SearchResult:
     def _root(self) -> np.ndarray:
         table = merged([edge_table(tree.root) for tree in self.trees])
         if self.options.get("open_loop") and self._player >= 0:
-            # The node has the edges of many states; here count those of this one.
+            # The node has the edges of many states; only those of this state count.
             table = table[np.isin(table["action"], self.game.legal(self.state))]
             table["prior"] = 1.0 / max(1, len(table))
         return table
 
     @cached_property
     def _q(self) -> np.ndarray:
-        """q of the root's edges for the one to move."""
+        """q of the root's edges for the player to move."""
         return self._root["q"][:, max(0, self._player)]
 
     def _seen_by(
         self, player: int, table: np.ndarray, is_proven: bool
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Visits of edges, 0 where proofs speak against one, and what they are worth to `player`.
+        """Visits of edges, 0 for those that proofs exclude, and their values for `player`.
 
-        Chance has no preferences. The players around a paranoid one want what is worst for it.
+        Values at chance are 0. With opponents="paranoid" the others minimise the value of the
+        player to move at the root.
         """
         visits = table["visits"]
         if player < 0:
@@ -309,13 +314,24 @@ class SearchResult:
         allowed = self._playable(table, player, is_proven)
         return np.where(allowed, visits, 0), table["q"][:, player]
 
-    def _playable(self, table: np.ndarray, player: int, settled: bool) -> np.ndarray:
+    def _playable(self, table: np.ndarray, player: int, solved: bool) -> np.ndarray:
         known = self.game.payoff_range
         low, high = (-math.inf, math.inf) if known is None else known[player]
-        return playable(table["proven"][:, player], low, high, settled)
+        return playable(table["proven"][:, player], low, high, solved)
+
+    def _candidates(self, among: np.ndarray) -> Candidates:
+        """The edges of the root with these indices, for the final choice."""
+        return Candidates(
+            self._root["visits"][among],
+            self._q[among],
+            ply_of(self.game, self.state),
+            self.seed,
+            lambda z: self.bounds(z)[0][among],
+            lambda: self._gumbel_scores()[among],
+        )
 
     def _dense(self, rows: np.ndarray) -> np.ndarray:
-        """Numbers per edge of the root as numbers per action; as they are for vectors."""
+        """Numbers per edge of the root as numbers per action; unchanged if actions are vectors."""
         if self.game.is_continuous:
             return rows
         largest = max(self.edges["action"], default=-1)
@@ -324,12 +340,12 @@ class SearchResult:
         return policy
 
     def _gumbel_arguments(self) -> tuple[Any, ...]:
-        """q, prior, visits, what the evaluator said of the root, and the numbers of the rule."""
+        """q, prior, visits, the evaluator's value of the root, and the parameters of the rule."""
         rule: Any = self.options.get("root_selection")
         if getattr(rule, "name", None) != "gumbel" or len(self.edges) == 0:
             raise ValueError(
-                "an improved policy comes from a Gumbel search of a state that is not over; "
-                "search with root_selection=selection.gumbel() and an evaluator that gives priors"
+                "an improved policy needs a Gumbel search of a state that is not over; search "
+                "with root_selection=selection.gumbel() and an evaluator that gives priors"
             )
         c_visit, c_scale, rescale = rule.parameters[:3]
         raw_value = float(self.tree.raw_value[max(0, self._player)])
@@ -337,8 +353,8 @@ class SearchResult:
         return self._q, edges["prior"], edges["visits"], raw_value, c_visit, c_scale, bool(rescale)
 
     def _gumbel_scores(self) -> np.ndarray:
-        """Noise, log-prior and the weight of the value of each edge of the root, added up."""
-        from uctree import gumbel
+        """Noise plus log-prior plus transformed q of each edge of the root."""
+        from uctree.kernels import gumbel
 
         scores = gumbel.transformed_q(*self._gumbel_arguments())
         with np.errstate(divide="ignore"):
@@ -350,10 +366,10 @@ class SearchResult:
             scores += [noise.get(action, 0.0) for action in self.edges["action"].tolist()]
         return scores
 
-    # As plain data.
+    # Plain data and files.
 
     def manifest(self) -> dict[str, Any]:
-        """What it takes to do this search again, ready for `json.dumps`."""
+        """Everything needed to repeat this search, ready for `json.dumps`."""
         import uctree
 
         return {
@@ -372,7 +388,7 @@ class SearchResult:
         }
 
     def to_json(self) -> dict[str, Any]:
-        """All of it as plain numbers, lists and strings, ready for `json.dumps`."""
+        """The whole result as plain numbers, lists and strings, ready for `json.dumps`."""
         line = self.principal_variation()
         return {
             "game": self.game.name,
@@ -381,7 +397,7 @@ class SearchResult:
             "value": self.value.tolist(),
             "solved": None if self.solved is None else self.solved.tolist(),
             "edges": [
-                {name: _known(row[name].tolist()) for name in self.edges.dtype.names or ()}
+                {name: _finite(row[name].tolist()) for name in self.edges.dtype.names or ()}
                 for row in self.edges
             ],
             "principal_variation": {
@@ -398,24 +414,25 @@ class SearchResult:
         }
 
     def save(self, path: str | os.PathLike[str], *, complete: Any = "auto") -> None:
-        """Write it to a file: a page for people (.html), or `to_json` (.json).
+        """Write the result to a file: an HTML page (.html), or `to_json` (.json).
 
         The page has the board, a table of the actions, charts of the search, variations, and the
-        tree to walk through. It is one file and needs no network.
+        tree. It is one file and needs no network.
 
         Args:
-            complete: how variations go on where the tree stops, as in `principal_variation`.
-                "auto": by a playout in games of at most 1,000 actions, else not at all.
+            complete: how variations continue after the end of the tree, as in
+                `principal_variation`. "auto": by a playout in games of at most 1,000 actions, else
+                not at all.
         """
-        from uctree import page
+        from uctree.pages import result_page
 
-        page.save(self, path, complete)
+        result_page.save(self, path, complete)
 
     def _repr_html_(self) -> str:
-        """Board and table for a notebook."""
-        from uctree import page
+        """Board and table as HTML for a notebook."""
+        from uctree.pages import result_page
 
-        return page.fragment(self)
+        return result_page.fragment(self)
 
     @property
     def _num_edges(self) -> int:
@@ -425,7 +442,7 @@ class SearchResult:
     def _num_bytes(self) -> int:
         return sum(tree.num_bytes for tree in self.trees)
 
-    # For people.
+    # Text.
 
     def __repr__(self) -> str:
         return f"<SearchResult of {self.game.name}: action {self.action}, value {self.value}>"
@@ -435,7 +452,7 @@ class SearchResult:
 
     @property
     def profile_line(self) -> str:
-        """Where the time went and what the tree takes, in one line."""
+        """How the time was spent and how large the tree is, in one line."""
         parts = []
         if self.profile:
             total = max(sum(self.profile.values()), 1e-12)
@@ -473,13 +490,13 @@ class SearchResult:
         ]
 
     def _ending(self) -> str:
-        """Why the search ended, where it was not by the number of simulations."""
+        """Why the search ended; empty if the number of simulations was reached."""
         words = {"simulations": "", "seconds": ", time is up", "interrupted": ", interrupted",
                  "solved": ", solved", "full": ", the tree is full"}  # fmt: skip
         return words.get(self.status, f", stopped: {self.status}")
 
     def _verdict(self, proven: np.ndarray) -> str:
-        """What is proven, in a word: for two players whose payoffs add up to zero, the outcome."""
+        """A proven value in a word: the outcome for two players whose payoffs add up to zero."""
         if np.isnan(proven).any():
             return ""
         if self._player < 0 or len(proven) != 2 or proven.sum() != 0:
@@ -518,12 +535,12 @@ class SearchResult:
 
 
 def described_action(action: Any) -> Any:
-    """An action as JSON can hold it."""
+    """An action as JSON data."""
     return action.tolist() if isinstance(action, np.ndarray) else action
 
 
 def described(value: Any) -> Any:
-    """A value as JSON can hold it: records by their fields, functions by their names.
+    """A value as JSON data: records by their fields, functions by their names.
 
     >>> described(Choice("lcb", (5.0, math.inf)))
     {'name': 'lcb', 'parameters': [5.0, 'Infinity']}
@@ -549,10 +566,10 @@ def described(value: Any) -> Any:
     return f"{named.__module__}.{named.__qualname__}"
 
 
-def _known(value: Any) -> Any:
-    """Numbers for JSON: None where there is none."""
+def _finite(value: Any) -> Any:
+    """Numbers for JSON: None for NaN and infinity."""
     if isinstance(value, list):
-        return [_known(item) for item in value]
+        return [_finite(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

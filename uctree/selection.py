@@ -1,4 +1,4 @@
-"""Which edge to take: formulas, and the rules that are made of them."""
+"""Selection of an edge: formulas, and the rules made of them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from uctree import gumbel as gumbels
-from uctree._compile import adapt
+from uctree.engine.compile import adapt
+from uctree.kernels import gumbel as gumbels
 
-# A root and a logarithm per node and a root and two divisions per edge took a third of the time of
-# a search of connect four; small counts, the bulk, come from tables.
+# A square root and a logarithm per node and a square root and two divisions per edge took a third
+# of the time of a search of connect four; small counts, the most frequent, come from tables.
 _TABLE = 4096
 _SQRT_LOG = np.sqrt(np.log(np.maximum(1, np.arange(_TABLE))))
 _INVERSE_SQRT = 1.0 / np.sqrt(np.maximum(1, np.arange(_TABLE)))
@@ -24,28 +24,28 @@ _INVERSE = 1.0 / np.maximum(1, np.arange(_TABLE))
 
 def sqrt_log(n: int) -> float:
     """√(ln n)."""
-    return float(_SQRT_LOG[n]) if n < _TABLE else math.sqrt(math.log(n))
+    return float(_SQRT_LOG[np.uint64(n)]) if n < _TABLE else math.sqrt(math.log(n))
 
 
 def inverse_sqrt(n: int) -> float:
     """1 / √n."""
-    return float(_INVERSE_SQRT[n]) if n < _TABLE else 1.0 / math.sqrt(n)
+    return float(_INVERSE_SQRT[np.uint64(n)]) if n < _TABLE else 1.0 / math.sqrt(n)
 
 
 def inverse(n: int) -> float:
     """1 / n."""
-    return float(_INVERSE[n]) if n < _TABLE else 1.0 / n
+    return float(_INVERSE[np.uint64(n)]) if n < _TABLE else 1.0 / n
 
 
 # --- formulas ------------------------------------------------------------------------------------
 
 
 def ucb1_width(parent_visits: int, c: float, span: float) -> float:
-    """What the bonus of UCB1 is for an edge taken once.
+    """The bonus of UCB1 for an edge with one visit.
 
         c · (hi - lo) · √(ln N(s))                                                     [Eq. 1]
 
-    `span` is hi - lo, the range of the mover's payoffs.
+    `span` is hi - lo, the payoff range of the player to move.
 
     >>> round(ucb1_width(parent_visits=100, c=math.sqrt(2), span=1.0), 6)
     3.034854
@@ -54,11 +54,11 @@ def ucb1_width(parent_visits: int, c: float, span: float) -> float:
 
 
 def ucb1_score(q: float, visits: int, width: float) -> float:
-    """Score of an edge: its mean value plus a bonus for what was tried little.
+    """Score of an edge: its mean value plus a bonus for few visits.
 
         Q(s,a) + width / √N(s,a)                                                       [Eq. 2]
 
-    Infinite for an edge never taken.
+    Infinite for an edge without visits.
 
     >>> ucb1_score(q=0.5, visits=16, width=3.0)
     1.25
@@ -69,7 +69,7 @@ def ucb1_score(q: float, visits: int, width: float) -> float:
 
 
 def ucb1_tuned_score(q: float, mean_square: float, visits: int, width: float) -> float:
-    """UCB1 with the spread that was seen in place of the largest possible one.
+    """UCB1 with the variance of the returns seen instead of the largest possible one.
 
         Q + √(ln N(s) / n · min(1/4, max(0, m2 - Q²) + √(2 ln N(s) / n)))              [Eq. 14]
 
@@ -83,11 +83,11 @@ def ucb1_tuned_score(q: float, mean_square: float, visits: int, width: float) ->
         return math.inf
     root = width * inverse_sqrt(visits)
     spread = max(0.0, mean_square - q * q) + math.sqrt(2.0) * root
-    return q + root * (0.5 if spread >= 0.25 else math.sqrt(spread))  # roots take time
+    return q + root * (0.5 if spread >= 0.25 else math.sqrt(spread))  # saves a square root
 
 
 def puct_width(parent_visits: int, c: float, c_base: float) -> float:
-    """What the bonus of PUCT is for a new edge of prior 1; the constant grows with the visits.
+    """The bonus of PUCT for a new edge of prior 1; the constant grows with the visits.
 
         (c + ln((1 + N(s) + c_base) / c_base)) · √N(s)                                 [Eq. 3]
 
@@ -129,7 +129,7 @@ def puct_score(q: float, prior: float, visits: int, width: float) -> float:
 
 
 def reduced_parent(value: float, reduction: float, visited_prior: float) -> float:
-    """What an edge never taken is taken to be worth: a little less than its node.
+    """The value of an edge without visits: a little less than that of its node.
 
         V(s) - f · √(Σ P(s,b) over b taken)                                            [Eq. 5]
 
@@ -144,7 +144,7 @@ def falling_hbar(parent_visits: float, hbar: float, visit_scale: float) -> float
 
         ħ(N) = ħ₀ / √(1 + N / N_s)                                                     [Eq. 15]
 
-    With an infinite `visit_scale` it stays as it is.
+    With an infinite `visit_scale` it stays constant.
 
     >>> falling_hbar(parent_visits=300, hbar=1.0, visit_scale=100.0)
     0.5
@@ -166,7 +166,7 @@ def curvature(prior: float, visits: float, parent_visits: float, kappa: float) -
 
 
 def fluctuation_share(curvature: float, sum_inverse: float) -> float:
-    """The part of an edge in the fluctuations that leave the sum of the visits as it is.
+    """The share of an edge in the fluctuations that keep the sum of the visits.
 
         w = h⁻¹ / Σ h⁻¹                                                                [Eq. 47]
 
@@ -183,8 +183,8 @@ def one_loop_score(
 
         b Q + κ P √(max(1,N) / n) + bonus / n,   n = max(1, N(s,a))                    [Eq. 17]
 
-    `width` is κ √max(1,N); `bonus` the coefficient times ħ(N) [Eq. 15], 3/4 · ħ where the
-    correction is that of the plain Hessian.
+    `width` is κ √max(1,N); `bonus` the coefficient times ħ(N) [Eq. 15], 3/4 · ħ for the plain
+    Hessian.
 
     >>> one_loop_score(q=0.5, prior=0.5, visits=4, width=4.0, value_weight=1.0, bonus=0.75)
     1.6875
@@ -194,7 +194,7 @@ def one_loop_score(
 
 
 def validity(prior: float, visits: float, parent_visits: float, kappa: float, hbar: float) -> float:
-    """How far the Gaussian approximation behind the one-loop term may be off: small is good.
+    """A measure of the error of the Gaussian approximation in the one-loop term: small is good.
 
         ε = ħ / (h n²) = 2 ħ / (κ P √(N n))                                            [Eq. 18]
 
@@ -205,12 +205,12 @@ def validity(prior: float, visits: float, parent_visits: float, kappa: float, hb
 
 
 def rave_weight(visits: float, amaf_visits: float, bias: float) -> float:
-    """How much all-moves-as-first counts beside an edge's own mean.
+    """The weight of all-moves-as-first against an edge's own mean.
 
         β = ñ / (n + ñ + 4 n ñ b²), 0 where ñ = 0                                      [Eq. 19]
 
-    It makes the squared error of the mixture least where a return has variance 1/4 and
-    all-moves-as-first is off by `bias`, both for values in [0, 1].
+    It minimises the squared error of the mixture if a return has variance 1/4 and
+    all-moves-as-first has the error `bias`, both for values in [0, 1].
 
     >>> round(rave_weight(visits=25, amaf_visits=25, bias=0.1), 12)
     0.333333333333
@@ -219,7 +219,7 @@ def rave_weight(visits: float, amaf_visits: float, bias: float) -> float:
 
 
 def rave_share(visits: float, amaf_visits: float, bias: float) -> float:
-    """The same for each single count: β / ñ.
+    """The weight of all-moves-as-first per count: β / ñ.
 
     >>> rave_share(visits=25, amaf_visits=25, bias=0.1)
     0.013333333333333334
@@ -228,7 +228,7 @@ def rave_share(visits: float, amaf_visits: float, bias: float) -> float:
 
 
 def rave_schedule(visits: float, equivalence: float) -> float:
-    """The same by a schedule: 1/2 after `equivalence` visits.
+    """The weight of all-moves-as-first by a schedule: 1/2 after `equivalence` visits.
 
         β = √(k / (3 n + k))                                                           [Eq. 20]
 
@@ -239,7 +239,7 @@ def rave_schedule(visits: float, equivalence: float) -> float:
 
 
 def widening_limit(visits: int, k: float, alpha: float, rounding: float = 0.0) -> int:
-    """How many edges a node may have.
+    """The number of edges a node may have.
 
         max(1, ⌊k · N(s)^α⌋), or ⌈ ⌉ with rounding = 1                                  [Eq. 21]
 
@@ -260,7 +260,7 @@ def mixed_priors(prior: np.ndarray, noise: np.ndarray, fraction: float) -> np.nd
 
 
 def annealed(start: float, end: float, step: float, total: float) -> float:
-    """From `start` to `end` in a straight line while `step` goes from 0 to `total`.
+    """The linear interpolation from `start` to `end` as `step` goes from 0 to `total`.
 
     >>> annealed(0.25, 0.05, step=250, total=1000), annealed(0.25, 0.05, step=1, total=0)
     (0.2, 0.05)
@@ -270,7 +270,7 @@ def annealed(start: float, end: float, step: float, total: float) -> float:
 
 
 def in_flight_value(value_sum: float, visits: int, in_flight: int, worst: float) -> float:
-    """Q of an edge while simulations are under way through it, each counted as a loss so far.
+    """Q of an edge with simulations in flight, each counted as a loss so far.
 
         (W + m · worst) / (N + m)                                                      [Eq. 24]
 
@@ -282,7 +282,7 @@ def in_flight_value(value_sum: float, visits: int, in_flight: int, worst: float)
 
 # --- rules ---------------------------------------------------------------------------------------
 
-# What a rule's functions may ask for, by name.
+# The arguments that the functions of a rule may take, by name.
 SCORE_ARGUMENTS = ("q", "prior", "visits", "width", "mean_square", "total", "parameters")
 WIDTH_ARGUMENTS = ("parent_visits", "span", "parameters")
 UNVISITED_ARGUMENTS = ("value", "visited_prior", "parameters")
@@ -297,42 +297,42 @@ SCALES = ("span", "auto", "bounds", "minmax", "parent_and_siblings", "none")
 
 @dataclass(frozen=True)
 class Amaf:
-    """How all-moves-as-first enters a score: a weight [Eq. 19, 20] and whose counts are read."""
+    """All-moves-as-first in a score: its weight [Eq. 19, 20], and whose counts are used."""
 
     share: Callable[..., float]  # share(visits, amaf_visits, parameter): weight by amaf_visits
     parameter: float
-    ref: int  # counts are those of the nearest node above with so many visits
+    ref: int  # counts are those of the nearest ancestor with at least `ref` visits
 
 
 @dataclass(frozen=True)
 class Rule:
-    """How edges are chosen: plain functions that are compiled into the search, and their numbers.
+    """How a search selects edges: plain functions that are compiled into it, and their parameters.
 
-    Every function takes what it needs, by name, in any order.
+    Every function takes the arguments it needs, by name, in any order.
 
     Args:
-        score: of an edge, the largest wins; from `q` (its value for who chooses), `prior`,
+        score: of an edge, the largest wins; from `q` (its value for the player to move), `prior`,
             `visits`, `mean_square` (of its returns), `width` and `total` of its node, `parameters`.
         width: a number computed once per node, from `parent_visits`, `span`, `parameters`.
-        unvisited: the q of an edge never taken, from the node's `value` for who chooses,
-            `visited_prior` (of the edges taken), `parameters`. Without it, or where it is infinite,
-            such edges come first and `score` is not asked.
-        total: what is added up over the edges of a node, from `prior`, `visits`, `parent_visits`,
-            `parameters`.
-        choose: instead of all of these, a function that sees all edges of a node at once and gives
-            the index of one: from `count`, arrays `q`, `prior`, `visits`, the node's `value`,
-            `raw_value` (what the evaluator said) and `node_visits`, `parameters`, and `scratch`, an
-            array to write to. One that asks for `rest_prior` may be shown the edges taken and the
-            likeliest of the others alone; it is what the priors of the rest add up to.
+        unvisited: the q of an edge without visits, from the node's `value` for the player to move,
+            `visited_prior` (of the edges with visits), `parameters`. Without this function, or if
+            it returns infinity, such edges come first and `score` is not called for them.
+        total: a term that is summed over the edges of a node, from `prior`, `visits`,
+            `parent_visits`, `parameters`.
+        choose: instead of all of these, a function of all edges of a node that returns the index of
+            one: from `count`, arrays `q`, `prior`, `visits`, the node's `value`, `raw_value` (by
+            the evaluator) and `node_visits`, `parameters`, and `scratch`, an array to write to. A
+            function that takes `rest_prior` may get only the edges with visits and the likeliest of
+            the others; `rest_prior` is the sum of the priors of the rest.
         parameters: a float64 array; other numbers need no new compilation.
-        scale: what `q` and `mean_square` are measured in. "auto" maps the mover's range of payoffs,
-            stated by the game or else seen so far, to [0, 1]; "bounds" insists on a stated one,
-            "minmax" on the one seen; "parent_and_siblings" maps the values of a node and its edges;
-            "none" leaves values as they are. "span" does so, too, and hands the range to `width` as
-            `span`, which is 1 otherwise; where the game states none it is "auto".
+        scale: the unit of `q` and `mean_square`. "auto" maps the payoff range of the player to
+            move, stated by the game or else seen so far, to [0, 1]; "bounds" requires a stated one,
+            "minmax" uses the one seen; "parent_and_siblings" maps the values of a node and its
+            edges; "none" leaves values unchanged. "span" leaves them unchanged too and passes the
+            range to `width` as `span`, which is 1 otherwise; if the game states none it is "auto".
         amaf: all-moves-as-first, from `rave` and `grave`.
-        at_root: whether the rule is for the root alone.
-        unvisited_first: whether an edge never taken wins ties.
+        at_root: whether the rule is for the root only.
+        unvisited_first: whether an edge without visits wins ties.
     """
 
     name: str
@@ -358,7 +358,7 @@ class Rule:
             for name in () if function is None else _names(function):
                 if name not in possible:
                     raise ValueError(
-                        f"{kind} of the rule {self.name} asks for {name!r}; it may ask for "
+                        f"{kind} of the rule {self.name} has an argument {name!r}; possible are "
                         f"{', '.join(possible)}"
                     )
 
@@ -369,17 +369,17 @@ class Rule:
 
     @property
     def sees_taken(self) -> bool:
-        """Whether the edges taken and the likeliest of the others are all it needs to see."""
+        """Whether `choose` needs only the edges with visits and the likeliest of the others."""
         return self.choose is not None and "rest_prior" in _names(self.choose)
 
     def functions(self) -> tuple[Any, ...]:
-        """What is compiled in: all but the numbers."""
+        """Everything that is compiled into a search: all but the parameters."""
         share = None if self.amaf is None else self.amaf.share
         kinds = tuple(getattr(self, kind) for kind in _ARGUMENTS)
         return (*kinds, share, self.scale, len(self.parameters), self.unvisited_first)
 
     def bound(self, kind: str) -> Callable[..., Any]:
-        """One of the functions as kernels call it, with all arguments in order."""
+        """One of the functions with the signature that kernels call: all arguments in order."""
         return _adapted(getattr(self, kind) or _DEFAULTS[kind], _ARGUMENTS[kind])
 
 
@@ -397,7 +397,7 @@ def _names(function: Callable[..., Any]) -> tuple[str, ...]:
     return tuple(inspect.signature(function).parameters)
 
 
-@lru_cache(maxsize=256)  # the same function gives the same adapter, so that it is compiled once
+@lru_cache(maxsize=256)  # one adapter per function, so that it is compiled once
 def _adapted(function: Callable[..., Any], given: tuple[str, ...]) -> Callable[..., Any]:
     return adapt(function, given, _names(function))
 
@@ -424,7 +424,7 @@ _DEFAULTS: dict[str, Callable[..., Any]] = {
 
 
 def ucb1(c: float = math.sqrt(2)) -> Rule:
-    """UCB1 [Eq. 1, 2]: edges never taken first, then mean value plus a bonus."""
+    """UCB1 [Eq. 1, 2]: edges without visits first, then mean value plus a bonus."""
     _check_number("c", c)
     return Rule("ucb1", ucb1_score, _ucb1_width, parameters=(c,), scale="span")
 
@@ -446,8 +446,9 @@ def puct(
     """PUCT [Eq. 3, 4] with a constant that grows from `c`; `c_base=math.inf` keeps it constant.
 
     Args:
-        fpu: what an edge never taken is worth: "parent_sqrt" [Eq. 5] or "parent", the value of its
-            node less `fpu_value`; "constant", `fpu_value` itself; "infinite": they come first.
+        fpu: the value of an edge without visits: "parent_sqrt" [Eq. 5]; "parent", the value of its
+            node minus `fpu_value`; "constant", `fpu_value` itself; "infinite", such edges come
+            first.
         normalise: how values are scaled, as `scale` of `Rule`.
     """
     _check_number("c", c)
@@ -482,10 +483,10 @@ def one_loop(
     Args:
         kappa: weight of the priors.
         value_weight: weight of the values.
-        hbar, visit_scale: the correction's constant and how fast it falls [Eq. 15].
-        mode: where the Hessian is taken: "kernel" at the visits, "simplex" along those that leave
-            their sum as it is, "saddle" at the classical solution; "off" leaves the correction out.
-        coefficient: of the correction; 3/4, in mode "saddle" 1/2.
+        hbar, visit_scale: the constant of the correction and how fast it falls [Eq. 15].
+        mode: the point of the Hessian: "kernel" at the visits, "simplex" along changes that keep
+            their sum, "saddle" at the classical solution; "off" omits the correction.
+        coefficient: of the correction; none: 3/4, in mode "saddle" 1/2.
         max_validity, min_visits: edges beyond [Eq. 18], or of fewer visits, get no correction.
         zero_prior_bonus: whether edges of prior 0 get one.
         fpu, fpu_value, normalise: as in `puct`.
@@ -512,7 +513,7 @@ def one_loop(
 
 
 def without_reduction(rule: Rule) -> Rule:
-    """The rule for a root with noise: there an edge never taken is worth what the node is."""
+    """The rule for a root with noise: an edge without visits has the value of its node."""
     if rule.unvisited not in (_worth_less, _worth_less_by_prior):
         return rule
     numbers = list(rule.parameters)
@@ -524,8 +525,8 @@ def rave(base: Rule | None = None, *, bias: float = 0.1, equivalence: float | No
     """`base` (UCB1 with c = 0.1) on values mixed with all-moves-as-first [Eq. 19].
 
     Args:
-        bias: how far all-moves-as-first is off, for values in [0, 1].
-        equivalence: mix by a schedule instead [Eq. 20].
+        bias: the error of all-moves-as-first, for values in [0, 1].
+        equivalence: use the schedule [Eq. 20] instead.
     """
     return grave(base, ref=0, bias=bias, equivalence=equivalence)
 
@@ -533,11 +534,13 @@ def rave(base: Rule | None = None, *, bias: float = 0.1, equivalence: float | No
 def grave(
     base: Rule | None = None, *, ref: int = 50, bias: float = 0.1, equivalence: float | None = None
 ) -> Rule:
-    """The same with the counts of the nearest node above that has at least `ref` visits."""
+    """`rave` with the counts of the nearest ancestor that has at least `ref` visits."""
     if base is None:
         base = ucb1(0.1)
     if base.choose is not None:
-        raise ValueError(f"{base.name} has no scores that all-moves-as-first could enter")
+        raise ValueError(
+            f"{base.name} has no score to mix with all-moves-as-first; pass ucb1() or puct()"
+        )
     if ref < 0:
         raise ValueError(f"ref must be at least 0; got {ref}")
     _check_number("bias", bias)
@@ -560,7 +563,7 @@ def gumbel(
 ) -> Rule:
     """Gumbel search at the root: sequential halving among `num_considered` drawn actions.
 
-    It spends a known number of simulations and needs an evaluator that gives priors.
+    It needs a budget of simulations and an evaluator that gives priors.
 
     Args:
         c_visit, c_scale, rescale: how values weigh against log-priors.
@@ -583,7 +586,7 @@ def gumbel_interior(*, c_visit: float = 50.0, c_scale: float = 0.1, rescale: boo
 
 @dataclass(frozen=True)
 class Noise:
-    """Dirichlet noise that is mixed into the root's priors."""
+    """Dirichlet noise for the root's priors."""
 
     alpha: float | None
     fraction: float
@@ -603,13 +606,13 @@ def dirichlet(
     step: float = 0.0,
     total: float = 0.0,
 ) -> Noise:
-    """Noise for the root's priors [Eq. 22], which need an evaluator that gives them.
+    """Dirichlet noise for the root's priors [Eq. 22]; it needs an evaluator that gives priors.
 
     Args:
-        alpha: of the distribution; 10 by the number of legal actions.
-        fraction: how much of the priors is noise.
-        end, step, total: with `end` the fraction goes from `fraction` to `end` in a straight line
-            while `step` goes from 0 to `total`.
+        alpha: of the distribution; none: 10 / number of legal actions.
+        fraction: the share of the noise.
+        end, step, total: with `end`, the fraction falls linearly from `fraction` to `end` while
+            `step` goes from 0 to `total`.
     """
     if alpha is not None and not alpha > 0:
         raise ValueError(f"alpha must be above 0; got {alpha}")
@@ -640,7 +643,7 @@ def widening(
 
     Args:
         rounding: "floor" or "ceil".
-        most: keep only so many edges of a node, those of the largest priors.
+        most: the largest number of edges of a node; those of the largest priors are used.
     """
     if rounding not in ("floor", "ceil"):
         raise ValueError(f'rounding must be "floor" or "ceil"; got {rounding!r}')
@@ -650,9 +653,9 @@ def widening(
 
 
 def outcome_widening(k: float = 1.0, alpha: float = 0.5) -> Widening:
-    """Double progressive widening, for `chance=`: outcomes are drawn anew while [Eq. 21] allows.
+    """Double progressive widening, for `chance=`: new outcomes are drawn while [Eq. 21] allows.
 
-    After that those drawn so far are drawn again, as often as they came up.
+    After that, outcomes are drawn among those so far, in proportion to their visits.
     """
     return _checked_widening(Widening(k, alpha, of_outcomes=True))
 
@@ -726,7 +729,7 @@ def _checked_one_loop_score(
     q: float, prior: float, visits: int, width: tuple[float, float, float], total: float,
     parameters: np.ndarray,
 ) -> float:  # fmt: skip
-    """The same along the simplex, or where the correction is left out for some edges."""
+    """The score in mode "simplex", or if some edges get no correction."""
     kappa, n, bonus = parameters[0], max(1, visits), width[1]
     if prior == 0.0:
         bonus *= parameters[9]

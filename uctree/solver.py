@@ -1,14 +1,14 @@
 # Kernels hand on NumPy integers where they say int.
 # mypy: disable-error-code="arg-type, return-value, type-arg"
-"""Exact values of small games: every state that can be reached, each valued once.
+"""Exact values of small games: every state that can be reached is evaluated once.
 
-The search is depth first, in compiled code, with a stack of its own. A table holds the key of every
-state met and its value, a vector over the players. At a state each player takes what is best for
-that player, the first of equals (max^n), and a chance state is worth what its outcomes are worth on
-average.
+The search is depth first, in compiled code, with its own stack. A table holds the key of every
+state met and its value, a vector over the players. Each player takes the action that is best for
+that player, the first of equals (max^n), and the value of a chance state is the mean over its
+outcomes.
 
-Where play can come back to a state, values are improved by sweeps over all states until they
-settle, from 0 on. So what never ends is worth what it pays on the way: endless play is a draw.
+If play can return to a state, sweeps over all states improve the values, from 0 on, until they
+converge. So endless play is worth the rewards it pays, and a draw if it pays none.
 """
 
 from __future__ import annotations
@@ -21,19 +21,14 @@ from typing import Any
 import numpy as np
 
 from uctree import evaluators
-from uctree._compile import UNBOUND, Kernel, bind, compile_kernel
-from uctree.backup import add_outcome, best_reply, step_return
+from uctree.engine.bindings import game_bindings
+from uctree.engine.compile import Kernel, bind, compile_kernel
 from uctree.errors import BrokenGame, UctreeError
-from uctree.evaluators import (
-    BAD_ACTION,
-    BAD_CHANCE,
-    BAD_COUNT,
-    BAD_REWARD,
-    BAD_TO_PLAY,
+from uctree.game import CHANCE, OVER, Game, State, StateViews
+from uctree.kernels.backups import add_outcome, best_reply, step_return
+from uctree.kernels.binding import UNBOUND
+from uctree.kernels.rules import (
     DISCOUNT,
-    DONE,
-    GROW,
-    GUARD,
     GUARD_AT,
     HAS_CHANCE,
     MAX_OUTCOMES,
@@ -42,14 +37,23 @@ from uctree.evaluators import (
     chance,
     legal,
     step,
-)  # fmt: skip
-from uctree.game import CHANCE, OVER, Game, State, StateViews
+)
+from uctree.kernels.status import (
+    BAD_ACTION,
+    BAD_CHANCE,
+    BAD_COUNT,
+    BAD_REWARD,
+    BAD_TO_PLAY,
+    DONE,
+    GUARD,
+    NEED_CAPACITY,
+)
 
 KEY_SIZE = UNBOUND  # bound when a game is solved: the bytes of a key
 
 NONE = np.int64(-1)
-PIECE = 200_000  # steps of a kernel between two looks at the keyboard
-SETTLED = 1e-12  # a sweep that changes no value by more than this was the last one
+PIECE = 200_000  # steps of a kernel before it returns, so that Ctrl-C works
+CONVERGED = 1e-12  # sweeps end when no value changes by more than this
 MAX_SWEEPS = 20_000
 
 # FNV-1a, 64 bits (Fowler, Noll, Vo), folded at the end so that the low bits depend on all.
@@ -61,9 +65,9 @@ _HEAD = np.dtype(
     [
         ("depth", np.int64),  # of the frame on top of the stack; -1 before the root is entered
         ("used", np.int64),  # states in the table
-        ("placed", np.int64),  # those of them that the slots know
-        ("cyclic", np.int64),  # whether a state was met again on the way that led to it
-        ("keeps", np.int64),  # whether records are kept, for sweeps
+        ("placed", np.int64),  # those of them that have a slot
+        ("cyclic", np.int64),  # whether a state occurred again among its descendants
+        ("stores", np.int64),  # whether records are stored, for sweeps
     ]
 )
 
@@ -72,12 +76,12 @@ def _frame_dtype(num_players: int) -> np.dtype:
     return np.dtype(
         [
             ("entry", np.int64),
-            ("first", np.int64),  # where its choices stand in the pool
+            ("first", np.int64),  # index of its first choice in the pool
             ("count", np.int64),
-            ("next", np.int64),  # the choice that is being valued
+            ("next", np.int64),  # the choice that is being evaluated
             ("player", np.int64),
             ("reward", np.float64, (num_players,)),  # of that choice
-            ("best", np.float64, (num_players,)),  # value so far
+            ("best", np.float64, (num_players,)),  # the value so far
         ]
     )
 
@@ -100,7 +104,7 @@ def find_slot(
     mask = np.uint64(slots.shape[0] - 1)
     slot = np.int64(hash_of(raw, row, offsets) & mask)
     while slots[slot] >= 0:
-        # Keys are compared by content: two states with one hash stay two.
+        # Keys are compared by content: two states with the same hash stay distinct.
         same = True
         for i in range(KEY_SIZE):
             if keys[slots[slot], i] != raw[row, offsets[i]]:
@@ -113,7 +117,7 @@ def find_slot(
 
 
 def place_all(head: Any, slots: np.ndarray, keys: np.ndarray, whole: np.ndarray) -> None:
-    """Tell the slots of every state in the table; after the table has grown."""
+    """Give a slot to every state of the table that has none, after the table has grown."""
     while head.placed < head.used:
         entry = np.int64(head.placed)
         slots[find_slot(slots, keys, keys, entry, whole)] = entry
@@ -124,7 +128,7 @@ def place_all(head: Any, slots: np.ndarray, keys: np.ndarray, whole: np.ndarray)
 
 
 def list_choices(state: Any, actions: np.ndarray, probabilities: np.ndarray, data: Any) -> int:
-    """The number of legal actions or outcomes, now in `actions`; minus a status where wrong."""
+    """The number of legal actions or outcomes, written to `actions`; minus a status on error."""
     player = np.int64(state.to_play)
     if HAS_CHANCE and player == CHANCE:
         count = np.int64(chance(state, actions, probabilities, data))
@@ -142,14 +146,14 @@ def list_choices(state: Any, actions: np.ndarray, probabilities: np.ndarray, dat
     if count < 1 or count > NUM_ACTIONS or actions[GUARD_AT] != GUARD:
         return -BAD_COUNT
     for i in range(count):
-        probabilities[i] = 1.0  # not read, but the pool has both
+        probabilities[i] = 1.0  # not used, but the pool stores both
         if actions[i] < 0 or actions[i] >= NUM_ACTIONS:
             return -BAD_ACTION
     return count
 
 
-def take(state: Any, action: int, reward: np.ndarray, data: Any) -> int:
-    """Step the state; whether the reward is finite."""
+def step_once(state: Any, action: int, reward: np.ndarray, data: Any) -> int:
+    """Step the state and write the reward; DONE, or BAD_REWARD if it is not finite."""
     for player in range(NUM_PLAYERS):
         reward[player] = 0.0
     step(state, action, reward, data)
@@ -176,11 +180,11 @@ def enter(
     slots[slot] = entry
     for i in range(KEY_SIZE):
         keys[entry, i] = raw[depth, offsets[i]]
-    if head.keeps:
+    if head.stores:
         records[entry] = states[depth]
     frame = frames[depth]
     for player in range(NUM_PLAYERS):
-        values[entry, player] = 0.0  # until it is known: what a way back to here is worth
+        values[entry, player] = 0.0  # until it is known; the value of returning to this state
         frame.best[player] = 0.0
     for i in range(count):
         pool[first + i] = actions[i]
@@ -194,7 +198,7 @@ def enter(
 
 
 def fold(frame: Any, values: np.ndarray, entry: int, probability: float) -> None:
-    """Let the value of the current choice into that of its state; NONE stands for an end.
+    """Update the value of a state by that of its current choice; NONE: the episode is over.
 
     A player takes the best choice, the first of equals, as `best_reply` [Eq. 8]; chance takes the
     mean [Eq. 7].
@@ -220,7 +224,7 @@ def explore(
     pool: np.ndarray, chances: np.ndarray, actions: np.ndarray, probabilities: np.ndarray,
     vectors: np.ndarray, data: Any, num_steps: int,
 ) -> int:  # fmt: skip
-    """Go on for up to `num_steps` steps; GROW where there is no room, or what is wrong."""
+    """Continue for up to `num_steps` steps; DONE, NONE if not done yet, or why it stopped."""
     head = heads[0]
     reward = vectors[0]
     place_all(head, slots, keys, offsets[1])
@@ -234,7 +238,7 @@ def explore(
             or depth + 1 >= frames.shape[0]
             or top + GUARD_AT > pool.shape[0]
         ):
-            return GROW
+            return NEED_CAPACITY
         if depth >= 0:
             frame = frames[depth]
             if frame.next == frame.count:
@@ -250,10 +254,10 @@ def explore(
                 continue
             choice = np.int64(frame.first + frame.next)
             if HAS_CHANCE and frame.player == CHANCE and chances[choice] == 0.0:
-                frame.next += 1  # this cannot happen
+                frame.next += 1  # an impossible outcome
                 continue
             states[depth + 1] = states[depth]
-            status = take(states[depth + 1], np.int64(pool[choice]), reward, data)
+            status = step_once(states[depth + 1], np.int64(pool[choice]), reward, data)
             if status != DONE:
                 return status
             for player in range(NUM_PLAYERS):
@@ -284,12 +288,12 @@ def sweep(
     pool: np.ndarray, chances: np.ndarray, actions: np.ndarray, probabilities: np.ndarray,
     vectors: np.ndarray, data: Any, num_steps: int,
 ) -> float:  # fmt: skip
-    """Value every state by its choices once more; the largest change of a value."""
+    """Evaluate every state by its choices once more; the largest change of a value."""
     change = 0.0
     frame = frames[0]
     for back in range(heads[0].used):
-        here = heads[0].used - 1 - back  # the later a state was met, the nearer an end, mostly
-        states[0] = records[here]
+        index = heads[0].used - 1 - back  # states met later are mostly nearer to an end
+        states[0] = records[index]
         count = list_choices(states[0], actions, probabilities, data)
         frame.player = states[0].to_play
         frame.next = 0
@@ -299,7 +303,7 @@ def sweep(
             if HAS_CHANCE and frame.player == CHANCE and probabilities[i] == 0.0:
                 continue
             states[1] = states[0]
-            take(states[1], np.int64(actions[i]), vectors[0], data)
+            step_once(states[1], np.int64(actions[i]), vectors[0], data)
             for player in range(NUM_PLAYERS):
                 frame.reward[player] = vectors[0, player]
             entry = NONE
@@ -307,9 +311,9 @@ def sweep(
                 entry = np.int64(slots[find_slot(slots, keys, raw, np.int64(1), offsets[0])])
             fold(frame, values, entry, probabilities[i])
         for player in range(NUM_PLAYERS):
-            difference = abs(frame.best[player] - values[here, player])
+            difference = abs(frame.best[player] - values[index, player])
             change = max(change, difference / max(1.0, abs(frame.best[player])))
-            values[here, player] = frame.best[player]
+            values[index, player] = frame.best[player]
     return change
 
 
@@ -317,16 +321,16 @@ def sweep(
 
 
 class Table:
-    """The states of a game that were met, with their values, and the arrays kernels work on."""
+    """The states met, with their values, and the arrays that kernels work on."""
 
-    def __init__(self, game: Game, root: np.record, keeps: bool, debug: bool) -> None:
+    def __init__(self, game: Game, root: np.record, stores: bool, debug: bool) -> None:
         self.game, self.debug = game, debug
         self.num_choices = max(game.num_actions, game.max_outcomes)
         offsets = key_offsets(game)
         # The bytes of a key, in a record and in the table.
         self.offsets = np.array([offsets, np.arange(len(offsets))])
         self.head = np.zeros(1, _HEAD)
-        self.head["depth"], self.head["keeps"] = -1, keeps
+        self.head["depth"], self.head["stores"] = -1, stores
         self.keys = np.zeros((0, len(offsets)), np.uint8)
         self.values = np.zeros((0, game.num_players))
         self.is_open = np.zeros(0, np.uint8)
@@ -350,7 +354,7 @@ class Table:
         self.keys = np.concatenate([self.keys, np.zeros((more, self.keys.shape[1]), np.uint8)])
         self.values = np.concatenate([self.values, np.zeros((more, self.game.num_players))])
         self.is_open = np.concatenate([self.is_open, np.zeros(more, np.uint8)])
-        if self.head["keeps"][0]:
+        if self.head["stores"][0]:
             self.records = np.concatenate(
                 [self.records[: size - more], np.zeros(more, self.game.dtype)]
             )
@@ -369,7 +373,7 @@ class Table:
         self.chances = np.concatenate([self.chances, np.zeros(more)])
 
     def grow(self) -> None:
-        """Make room wherever there is none left."""
+        """Double the arrays that are full."""
         depth = int(self.head["depth"][0])
         if self.num_states >= len(self.keys):
             self.grow_table(2 * len(self.keys))
@@ -388,7 +392,7 @@ class Table:
         )  # fmt: skip
 
     def compile(self, kernel: Any) -> Kernel:
-        bound = evaluators.bindings(self.game, evaluators.playout())
+        bound = game_bindings(self.game, evaluators.playout())
         bound["KEY_SIZE"] = self.keys.shape[1]
         label = f"{self.game.name}: {kernel.__name__}"
         return compile_kernel(kernel, bound, self.arguments(), label=label, debug=self.debug)
@@ -410,7 +414,7 @@ class Table:
             ) from error
 
     def actions_taken(self) -> list[int]:
-        """The way from the root to the choice that is being valued."""
+        """The actions from the root to the choice that is being evaluated."""
         frames = self.frames[: int(self.head["depth"][0]) + 1]
         last = np.minimum(frames["first"] + frames["next"], len(self.pool) - 1)
         return [int(action) for action in self.pool[last]]
@@ -428,13 +432,13 @@ class Table:
 
 
 def key_offsets(game: Game) -> np.ndarray:
-    """Where the bytes of the key fields stand in a record."""
+    """The offsets of the bytes of the key fields in a record."""
     fields: Any = game.dtype.fields
     spans = [(fields[name][1], fields[name][0].itemsize) for name in game.key_fields]
     return np.array([first + i for first, size in spans for i in range(size)], np.int64)
 
 
-_TROUBLE = {
+_PROBLEMS = {
     BAD_COUNT: "legal returned a count out of range, or wrote too many actions",
     BAD_ACTION: "legal gave an action out of range",
     BAD_TO_PLAY: "to_play is neither a player nor OVER, nor CHANCE in a game that has chance=",
@@ -443,56 +447,56 @@ _TROUBLE = {
 }
 
 
-def fill(game: Game, root: np.record, max_states: int, keeps: bool, debug: bool) -> Table | None:
-    """The table of all states that follow `root`; None where there are more than `max_states`."""
-    table = Table(game, root, keeps, debug)
+def fill(game: Game, root: np.record, max_states: int, stores: bool, debug: bool) -> Table | None:
+    """The table of all states that follow `root`; None if there are more than `max_states`."""
+    table = Table(game, root, stores, debug)
     kernel = table.compile(explore)
     while True:
         status = int(table.call(kernel))
         if status == DONE:
             break
-        if status == GROW:
+        if status == NEED_CAPACITY:
             table.grow()
         elif status != NONE:
             raise BrokenGame(
-                f"{game.name}: {_TROUBLE[status]}\n  after the actions {table.actions_taken()}; "
+                f"{game.name}: {_PROBLEMS[status]}\n  after the actions {table.actions_taken()}; "
                 "uctree.check(game) says more"
             )
         if table.num_states > max_states:
             return None
     if table.head["cyclic"][0]:
-        return _settle(table) if keeps else fill(game, root, max_states, True, debug)
+        return _converged(table) if stores else fill(game, root, max_states, True, debug)
     return table
 
 
-def _settle(table: Table) -> Table:
+def _converged(table: Table) -> Table:
     """The table after sweeps until its values no longer change."""
     kernel = table.compile(sweep)
     for _ in range(MAX_SWEEPS):
         change = float(table.call(kernel))
-        if change <= SETTLED:
+        if change <= CONVERGED:
             return table
     raise UctreeError(
         f"{table.game.name}: play can go in circles, and the values of its {table.num_states:,} "
-        f"states did not settle in {MAX_SWEEPS:,} sweeps (the last one changed one by {change:.2g})"
-        "; give the game a discount below 1, or a field that counts plies and an end"
+        f"states did not converge in {MAX_SWEEPS:,} sweeps (the last change was {change:.2g}); "
+        "give the game a discount below 1, or a field that counts plies and an end"
     )
 
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """The exact value of a state, and of all that can follow it."""
+    """The exact value of a state, and of all states that can follow it."""
 
     game: Game
     state: np.record
-    value: np.ndarray  # [num_players], what is still to be won from `state` on
-    states: int  # how many different states were valued; those that are over are not counted
-    cyclic: bool  # whether play can come back to a state; endless play pays nothing more
+    value: np.ndarray  # [num_players], the returns from `state` on
+    states: int  # the number of different states, without those that are over
+    cyclic: bool  # whether play can return to an earlier state
     _table: Table | None = field(repr=False)
 
     @cached_property
     def action_values(self) -> dict[int, np.ndarray]:
-        """What each legal action is worth, per player, in the order of `legal`; or each outcome."""
+        """The values per player of each legal action or outcome, in the order of `legal`."""
         values = {}
         for action in self.game.legal(self.state):
             after, reward = self.game.step(self.state, action)
@@ -501,7 +505,7 @@ class Solution:
 
     @cached_property
     def action(self) -> int | None:
-        """The best action, the first of equals; None where the episode is over and at chance."""
+        """The best action, the first of equals; None at a chance state or after the end."""
         player = self.game.to_play(self.state)
         if player in (OVER, CHANCE):
             return None
@@ -510,13 +514,13 @@ class Solution:
         ]
 
     def value_of(self, state: State) -> np.ndarray:
-        """What a state that can follow is worth, per player."""
+        """The value per player of a state that can follow the solved one."""
         if self.game.is_over(state):
             return np.zeros(self.game.num_players)
         key = np.frombuffer(self.game.key(state), np.uint8)
         entry = None if self._table is None else self._table.find(key)
         if self._table is None or entry is None:
-            raise ValueError("this state cannot follow the one that was solved; solve it itself")
+            raise ValueError("this state cannot follow the one that was solved; pass it to solve")
         return self._table.values[entry].copy()
 
     def __str__(self) -> str:
@@ -529,13 +533,13 @@ class Solution:
 def solve(
     game: Game, state: State | None = None, *, max_states: int = 10_000_000, debug: bool = False
 ) -> Solution:
-    """The exact value of a state (the start by default), with that of all states that follow it.
+    """The exact values of a state (the start by default) and of all states that follow it.
 
     Every player takes the action that is best for that player, the first of equals in the order of
-    `legal`; chance is averaged. Play that never ends is worth what it pays on the way.
+    `legal`; chance is averaged. Endless play is worth the rewards it pays.
 
     Args:
-        max_states: give up with a UctreeError beyond so many different states.
+        max_states: raise a UctreeError if there are more different states.
         debug: compile with bounds checks.
     """
     if max_states < 1:
@@ -551,14 +555,14 @@ def solve(
 
 
 def solve_within(game: Game, state: State | None, max_states: int, debug: bool) -> Solution | None:
-    """As `solve`; None where the game is too large."""
+    """As `solve`, but None if there are more than `max_states` states."""
     if game.is_continuous:
         raise TypeError(
             f"the actions of {game.name} are vectors, so its states cannot be listed; "
-            "continuous.solve_backward(game) finds what everyone does who foresees the replies"
+            "continuous.solve_backward(game) solves it by backward induction"
         )
     root = game.start() if state is None else game.copy(state)
-    game.legal(root)  # a game that is wrong at once says so in plain Python
+    game.legal(root)  # raises in plain Python if the rules are wrong at the root
     if game.is_over(root):
         return Solution(game, root, np.zeros(game.num_players), 0, False, None)
     table = fill(game, root, max_states, False, debug)

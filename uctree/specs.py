@@ -1,7 +1,7 @@
-"""Text to games, rules and actions: `connect_four:rows=5`, `my_games.py:race`, `puct(c=2)`.
+"""Games, rules and actions from text: `connect_four:rows=5`, `my_games.py:race`, `puct(c=2)`.
 
-What is written is a call whose arguments are literals, and it calls nothing but the functions that
-the caller allows. Only `file.py:name` runs code of its own: that of the user's file.
+The text is a call whose arguments are literals, and only functions that the caller allows are
+called. `file.py:name` also runs the user's file.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from uctree.errors import IllegalAction, UctreeError
 from uctree.game import Game
 
 MOST_WORDS = 8  # in one action
-LONGEST = 10_000  # characters; what is longer was not written by a person
+LONGEST = 10_000  # characters of arguments; a longer text is refused
 
 # --- calls ---------------------------------------------------------------------------------------
 
@@ -50,10 +50,10 @@ def split_call(text: str) -> tuple[str, str]:
 def read_arguments(
     text: str, functions: Mapping[str, Callable[..., Any]] | None = None
 ) -> tuple[list[Any], dict[str, Any]]:
-    """The arguments of a call as someone would write them in Python; literals, and `inf`.
+    """The positional and keyword arguments in the text of a call: literals, and `inf`.
 
     Args:
-        functions: what may be called for the value of an argument, with literals again.
+        functions: those that an argument may call, by name, again with literals.
 
     >>> read_arguments("3, heaps=(1, 2), c=inf")
     ([3], {'heaps': (1, 2), 'c': inf})
@@ -98,7 +98,7 @@ def _value(node: ast.expr, functions: Mapping[str, Callable[..., Any]]) -> Any:
 def make(
     name: str, function: Callable[..., Any], arguments: tuple[list[Any], dict[str, Any]]
 ) -> Any:
-    """What a function returns; a mistake in its arguments is told with its signature."""
+    """What a function returns; an error in its arguments names its signature."""
     positional, keywords = arguments
     try:
         inspect.signature(function).bind(*positional, **keywords)
@@ -110,7 +110,7 @@ def make(
 
 
 def signature(name: str, function: Callable[..., Any]) -> str:
-    """A call with its defaults, without types: connect_four(rows=6, cols=7)."""
+    """The signature with defaults and without types: connect_four(rows=6, cols=7)."""
     parameters = inspect.signature(function).parameters.values()
     plain = [parameter.replace(annotation=inspect.Parameter.empty) for parameter in parameters]
     return f"{name}{inspect.Signature(plain)}"
@@ -126,7 +126,7 @@ def needs_nothing(function: Callable[..., Any]) -> bool:
 
 
 def known(name: str, functions: Mapping[str, Callable[..., Any]], words: Iterable[str]) -> Any:
-    """The function of this name; an error that lists what there is."""
+    """The function of this name; for an unknown name an error that lists the possible ones."""
     if name in functions:
         return functions[name]
     calls = [signature(each, function) for each, function in functions.items()]
@@ -137,6 +137,7 @@ def known(name: str, functions: Mapping[str, Callable[..., Any]], words: Iterabl
 
 
 def meant(name: str, known: Iterable[str]) -> str:
+    """The question "did you mean ...?" with the closest known names; empty if none is close."""
     close = difflib.get_close_matches(name, known, n=2)
     return f"did you mean {' or '.join(close)}? " if close else ""
 
@@ -162,11 +163,11 @@ def read_rule(
     functions: Mapping[str, Callable[..., Any]],
     words: Iterable[str] = (),
 ) -> Any:
-    """What one of `functions` makes of its arguments in `text`, or `text` if it is one of `words`.
+    """The result of the call in `text` of one of `functions`, or `text` if it is one of `words`.
 
     Args:
-        option: whose value it is, for messages: "--selection".
-        functions: by the name to call them by.
+        option: the option that `text` is the value of, for messages: "--selection".
+        functions: by name.
 
     >>> read_rule("range(2, 5)", "--steps", {"range": lambda low, high: list(range(low, high))})
     [2, 3, 4]
@@ -184,8 +185,8 @@ def read_rule(
         raise UctreeError(f"{option} {text}: {error}") from error
 
 
-# Options of a search that have rules for values: the module with the functions that make them,
-# what those functions return (or the one function of that name), and words that will do as well.
+# Options of a search whose values are rules: the module with the functions that make them, the type
+# that those functions return (or the name of the one function), and words that are valid as well.
 RULES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "selection": ("selection", "Rule", ()),
     "root_selection": ("selection", "Rule", ()),
@@ -221,7 +222,7 @@ _FILE = re.compile(r"(?P<path>.+?\.py)(?::(?P<call>.*))?", re.DOTALL)
 
 
 def read_game(text: str) -> Game:
-    """The game a person means by `name`, `name:arguments`, `file.py:name[:arguments]`."""
+    """The game of a text: `name`, `name:arguments` or `file.py:name[:arguments]`."""
     match = _FILE.fullmatch(text)
     if match is None:
         return read_built_in(text)
@@ -234,7 +235,7 @@ def read_game(text: str) -> Game:
 
 
 def read_built_in(text: str) -> Game:
-    """The game of `uctree.games` that `name`, `name:arguments` or `name(arguments)` says.
+    """The game of `uctree.games` of a text: `name`, `name:arguments` or `name(arguments)`.
 
     >>> read_built_in("connect_four(rows=4, cols=5)").num_actions
     5
@@ -257,10 +258,12 @@ def built_in() -> dict[str, Callable[..., Game]]:
 
 
 def _made(text: str, name: str, found: Any, arguments: str) -> Game:
-    """`found` itself where it is a game, else what it returns for the arguments."""
+    """`found` itself if it is a game, else what it returns for the arguments."""
     if isinstance(found, Game):
         if arguments:
-            raise UctreeError(f"{name} is a game, not a function that makes one: no arguments")
+            raise UctreeError(
+                f"{name} is a game, not a function that returns one; omit the arguments"
+            )
         return found
     if not inspect.isroutine(found):
         raise UctreeError(
@@ -279,14 +282,14 @@ def _made(text: str, name: str, found: Any, arguments: str) -> Game:
 
 
 def load_file(path: Path) -> types.ModuleType:
-    """A user's file as a module, by a name that other processes find it by where it has one."""
+    """A user's file as a module; its name is importable in other processes if possible."""
     if not path.is_file():
         raise UctreeError(f"there is no file {path}")
     path = path.resolve()
     _put_on_path(str(path.parent))
     name = path.stem
     if not _finds(name, path):
-        # The name belongs to something else, which has to stay importable.
+        # The name belongs to another module, which has to stay importable.
         name = f"{name}_{hashlib.sha256(str(path).encode()).hexdigest()[:12]}"
     if name in sys.modules:
         return sys.modules[name]
@@ -307,7 +310,7 @@ def load_file(path: Path) -> types.ModuleType:
 
 
 def _put_on_path(folder: str) -> None:
-    """Let modules of a folder be imported: before installed ones, but never instead of Python's."""
+    """Add a folder to sys.path: before installed packages, but after the standard library."""
     if folder not in sys.path:
         installed = [sys.path.index(each) for each in site.getsitepackages() if each in sys.path]
         sys.path.insert(min(installed, default=len(sys.path)), folder)
@@ -325,11 +328,11 @@ def _finds(name: str, path: Path) -> bool:
     return spec is not None and spec.origin is not None and Path(spec.origin).resolve() == path
 
 
-user_files: set[str] = set()  # so that their mistakes can be told from uctree's
+user_files: set[str] = set()  # paths; errors that come from them are the user's
 
 
 def place(error: Exception) -> str:
-    """The line of a user's file where an error came up, empty where it did not."""
+    """The line of a user's file that raised an error, for a message; empty if none did."""
     frames = traceback.extract_tb(error.__traceback__)
     places = [frame for frame in frames if frame.filename in user_files]
     if not places:
@@ -338,17 +341,17 @@ def place(error: Exception) -> str:
 
 
 def reason(error: Exception) -> str:
-    """What an error says, with its kind where that is not one that is raised to say something.
+    """The text of an error; with its type, unless that is a ValueError or a TypeError.
 
     >>> reason(ValueError("too large")), reason(KeyError("x"))
     ('too large', "KeyError: 'x'")
     """
-    said = isinstance(error, (ValueError, TypeError))
-    return str(error) if said else f"{type(error).__name__}: {error}"
+    is_plain = isinstance(error, (ValueError, TypeError))
+    return str(error) if is_plain else f"{type(error).__name__}: {error}"
 
 
 def _only_game(path: str, module: types.ModuleType) -> str:
-    """The name of the one game in a file; an error where there is none or a choice."""
+    """The name of the only game in a file; an error if there is none or more than one."""
     names = [name for name, value in vars(module).items() if isinstance(value, Game)]
     if len(names) != 1:
         raise UctreeError(f"say which game of {path}, as {path}:name; {_games_in(module)}")
@@ -356,7 +359,7 @@ def _only_game(path: str, module: types.ModuleType) -> str:
 
 
 def _games_in(module: types.ModuleType) -> str:
-    """What a file offers, in words."""
+    """The games of a file and the functions that return one, for a message."""
     found = [name for name, value in vars(module).items() if isinstance(value, Game)]
     for name, value in vars(module).items():
         if inspect.isfunction(value) and value.__module__ == module.__name__:
@@ -370,23 +373,23 @@ def _games_in(module: types.ModuleType) -> str:
 
 
 def play_actions(game: Game, texts: Sequence[str], option: str = "--actions") -> np.record:
-    """The state after the actions of a person, as in `read_actions`."""
+    """The state after the actions of a text, as in `read_actions`."""
     return game.play(read_actions(game, texts, option))
 
 
 def read_actions(game: Game, texts: Sequence[str], option: str = "--actions") -> list[Any]:
-    """The actions of a person from the start on, all as the game shows them or all as numbers.
+    """The actions of a text, from the start on: all as the game shows them, or all as numbers.
 
-    Vectors are written as their coordinates, with brackets around them or without.
+    Vectors are written as their coordinates, with or without brackets.
 
     Args:
-        option: whose value they are, for messages.
+        option: the option that the text is the value of, for messages.
     """
     text = " ".join(texts)
     try:
         return _read_shown(game, text, option)
     except UctreeError:
-        # Never one by one: where a game shows action 0 as 1, a list that mixes both is a trap.
+        # All or none: if a game shows action 0 as 1, a list that mixes both is ambiguous.
         numbers = text.replace(",", " ").split()
         if all(number.isdecimal() for number in numbers):
             with contextlib.suppress(IllegalAction):
@@ -402,7 +405,7 @@ def _read_shown(game: Game, text: str, option: str) -> list[Any]:
     while text := text.strip(" ,"):
         if game.is_over(state):
             raise UctreeError(
-                f"{option}: the episode is over after {len(actions)}; {text!r} is too much"
+                f"{option}: the episode is over after {len(actions)} actions; remove {text!r}"
             )
         try:
             action, text = _read_first(game, state, text)
@@ -414,14 +417,14 @@ def _read_shown(game: Game, text: str, option: str) -> list[Any]:
 
 
 def _read_first(game: Game, state: np.record, text: str) -> tuple[Any, str]:
-    """The first of several actions in a text, and what follows it."""
-    # What is shown may hold spaces and commas itself, as in "heap 1, take 2".
+    """The first of several actions in a text, and the rest of the text."""
+    # The text of one action may hold spaces and commas, as in "heap 1, take 2".
     legal = [] if game.is_continuous else game.legal(state)
     shown = {game.show_action(state, action): action for action in legal}
     for name in sorted(shown, key=len, reverse=True):
         if name and re.match(rf"{re.escape(name)}(?=[\s,]|$)", text):
             return shown[name], text[len(name) :]
-    # A game may read other ways of writing an action, of one word or of several.
+    # A game may accept other texts of an action, of one word or several.
     most = max(MOST_WORDS, game.dim)
     for word in itertools.islice(re.finditer(r"[^\s,]+", text), most):
         with contextlib.suppress(IllegalAction):

@@ -1,15 +1,15 @@
-"""When to stop: rules that end a search before its budget is used up.
+"""Stops: rules that end a search before its budget is used up.
 
-A search looks at fixed numbers of simulations whether one of its stops is reached, so the same seed
-gives the same tree; only `deadline` reads a clock. Several stops are given as a list or joined by
-`|`, and the first that is reached ends the search, which then has its name as status:
+A search checks its stops after fixed numbers of simulations, so the same seed gives the same tree;
+only `deadline` reads a clock. Pass several stops as a list or joined by `|`. The first one that is
+reached ends the search, and its name becomes the status of the result:
 
     uctree.search(game, state, num_simulations=100_000, stop=decided() | value_gap())
 
-A stop of your own has a name and a function `begin` that is called once per search. What that
-returns is asked at every look, with the result so far and the number of simulations that are left
-(None without such a budget). This one ends a search once its value has changed by less than 0.01
-from one look to the next:
+A stop of your own has a name and a function `begin` that is called once per search. It returns a
+function that is called at every check, with the result so far and the number of simulations left
+(None without such a budget). This stop ends a search once its value changes by less than 0.01 from
+one check to the next:
 
     >>> def begin():
     ...     values = []
@@ -38,9 +38,9 @@ from uctree.result import SearchResult
 
 Reached = Callable[[SearchResult, int | None], bool]
 
-# Simulations from look to look. A look takes as long as a hundred of the fastest simulations do.
+# Simulations between two checks. A check takes as long as a hundred of the fastest simulations.
 INTERVAL = 250
-EARLIEST = 1e8  # seconds since the epoch, in 1973: what is less was meant as a duration
+EARLIEST = 1e8  # seconds since the epoch, in 1973: a smaller number was meant as a duration
 
 
 # --- formulas ------------------------------------------------------------------------------------
@@ -51,7 +51,7 @@ def cannot_be_overtaken(visits: np.ndarray, remaining: int) -> bool:
 
         N(best) - N(second) > remaining                                                [Eq. 37]
 
-    An edge without a rival has none to fear.
+    A single edge cannot be overtaken.
 
     >>> cannot_be_overtaken(np.array([70, 20, 9]), remaining=49)
     True
@@ -81,8 +81,8 @@ def divergence_gain(latest: np.ndarray, earlier: np.ndarray) -> float:
 
         KL(p ‖ p') / n,  p = N / Σ N now, p' = N' / Σ N' earlier, n = Σ N - Σ N'       [Eq. 39]
 
-    Infinite where an edge was taken for the first time. (Leela Chess Zero has p and p' the other
-    way round, which does not see that.)
+    Infinite if an edge got its first visit. (Leela Chess Zero swaps p and p', which does not detect
+    that.)
 
     >>> divergence_gain(np.array([3, 1]), np.array([1, 1])) == math.log(27 / 16) / 8
     True
@@ -102,14 +102,14 @@ def divergence_gain(latest: np.ndarray, earlier: np.ndarray) -> float:
 
 @dataclass(frozen=True)
 class Stop:
-    """When a search has done enough.
+    """A condition that ends a search.
 
     Args:
-        begin: `begin(*parameters)` is called once per search; what it returns is asked
-            `reached(result, remaining) -> bool` at every look, with a `SearchResult` so far and the
-            simulations that are left, None without a budget of simulations.
-        interval: looks are at multiples of so many simulations; None: every few hundredths of a
-            second.
+        begin: `begin(*parameters)` is called once per search and returns a function
+            `reached(result, remaining) -> bool`. That is called at every check, with the
+            `SearchResult` so far and the number of simulations left, None without such a budget.
+        interval: the number of simulations between two checks; None: a check every few hundredths
+            of a second.
     """
 
     name: str
@@ -152,7 +152,7 @@ AnyStops = Stop | Stops | list[Stop] | tuple[Stop, ...] | None
 
 
 def as_stops(given: Any) -> tuple[Stop, ...]:
-    """The stops in what a user gave: none, one, or several as a list or joined by `|`."""
+    """The stops of the option `stop`: none, one, or several as a list or joined by `|`."""
     if given is None:
         return ()
     if isinstance(given, Stop):
@@ -173,36 +173,36 @@ def as_stops(given: Any) -> tuple[Stop, ...]:
 
 
 def decided(interval: int = INTERVAL) -> Stop:
-    """Once the simulations that are left cannot change which action is the most visited [Eq. 37].
+    """Stop once the simulations left cannot change the most visited action [Eq. 37].
 
-    With one legal action that is at the first look. Only a budget of simulations says how many are
-    left: a search that has seconds alone never ends by this.
+    With one legal action that is at the first check. The search needs a budget of simulations:
+    with `seconds` alone it never ends by this stop.
     """
     return Stop("decided", _begin_decided, interval)
 
 
 def value_gap(z: float = Z, interval: int = INTERVAL) -> Stop:
-    """Once the most visited action is better than every other one for sure [Eq. 38].
+    """Stop once the most visited action is better than all others with confidence [Eq. 38].
 
     Its lower bound is above the upper bounds of all others, `z` standard errors from their means
-    [Eq. 11]. Actions never tried count as others, so a search that leaves some out does not end.
+    [Eq. 11]. Actions without visits count, so the search does not end while there are any.
     """
     return Stop("value_gap", _begin_value_gap, interval, (_at_least_0("z", z),))
 
 
 def kl_gain(threshold: float, interval: int = INTERVAL) -> Stop:
-    """Once the root's visits have all but stopped moving [Eq. 39].
+    """Stop once the distribution of the root's visits hardly changes [Eq. 39].
 
-    Every `interval` simulations their distribution is held against the one at the look before; the
-    search ends where the divergence per simulation is below `threshold`, say 1e-6.
+    Every `interval` simulations it is compared with the one at the previous check; the search ends
+    if the divergence per simulation is below `threshold`, say 1e-6.
     """
     return Stop("kl_gain", _begin_kl_gain, interval, (_at_least_0("threshold", threshold),))
 
 
 def agreed(after: int, interval: int = INTERVAL) -> Stop:
-    """Once the most visited action also has the largest value, `after` simulations or later.
+    """Stop once the most visited action also has the largest value, after `after` simulations.
 
-    With `choice="robust_max"` a search goes on to the end of its budget only while they differ.
+    With `choice="robust_max"` a search uses its whole budget only while the two differ.
     """
     if not _is_count(after):
         raise ValueError(f"after is a number of simulations, at least 1; got {after!r}")
@@ -210,42 +210,42 @@ def agreed(after: int, interval: int = INTERVAL) -> Stop:
 
 
 def proven(interval: int = INTERVAL) -> Stop:
-    """Once the best action is proven.
+    """Stop once the best action is proven.
 
-    A search with `solver=True` ends so by itself, with the same status, "solved"; without it
-    nothing is ever proven.
+    A search with `solver=True` does so by itself, with the same status, "solved"; without it
+    nothing is proven.
     """
     return Stop("solved", _begin_proven, interval)
 
 
 def deadline(when: datetime | float) -> Stop:
-    """At a moment: a datetime (local time where it names no zone) or seconds since the epoch.
+    """Stop at a moment: a datetime (local time without a time zone) or seconds since the epoch.
 
-    The number of simulations done by then depends on the machine, and so does the tree.
+    The number of simulations by then depends on the machine, and so does the tree.
     """
     moment = when.timestamp() if isinstance(when, datetime) else when
     if isinstance(moment, bool) or not isinstance(moment, (int, float, np.number)):
         raise TypeError(f"deadline takes a datetime or seconds since the epoch; got {when!r}")
     if not EARLIEST < moment < math.inf:
         raise ValueError(
-            f"deadline takes a moment, as time.time() + 5, and got {when!r}; to search for so many "
-            "seconds give seconds= to the search"
+            f"deadline takes a moment, as time.time() + 5; got {when!r}. To limit the duration of "
+            "a search, give seconds= to it"
         )
     return Stop("deadline", _begin_deadline, None, (float(moment),))
 
 
-# What `begin` of each of them returns is asked at every look.
+# The `begin` functions; what they return is called at every check.
 
 
 def _begin_decided() -> Reached:
     def reached(result: SearchResult, remaining: int | None) -> bool:
-        if remaining is None or not _is_to_decide(result):
+        if remaining is None or not _is_decision(result):
             return False
-        # No lead is larger than all visits: most looks are over before the edges are read.
+        # No lead is larger than all visits: most checks end before the edges are read.
         num_visits = sum(tree.root.visits for tree in result.trees)
         if num_visits <= remaining and _num_legal(result) > 1:
             return False
-        visits = np.append(result.edges["visits"], np.zeros(_num_untried(result), np.int64))
+        visits = np.append(result.edges["visits"], np.zeros(_num_unvisited(result), np.int64))
         return cannot_be_overtaken(visits, remaining)
 
     return reached
@@ -253,7 +253,7 @@ def _begin_decided() -> Reached:
 
 def _begin_value_gap(z: float) -> Reached:
     def reached(result: SearchResult, remaining: int | None) -> bool:
-        if not _is_to_decide(result) or _num_untried(result):
+        if not _is_decision(result) or _num_unvisited(result):
             return False
         best = robust_choice(result.edges["visits"], _q(result))
         return best >= 0 and is_apart(*result.bounds(z), best)
@@ -262,14 +262,14 @@ def _begin_value_gap(z: float) -> Reached:
 
 
 def _begin_kl_gain(threshold: float) -> Reached:
-    looks: list[np.ndarray] = []
+    recent: list[np.ndarray] = []  # visits at the previous check, and now
 
     def reached(result: SearchResult, remaining: int | None) -> bool:
         visits = _visits_by_action(result)
-        looks.append(visits)
-        if len(looks) < 2:
+        recent.append(visits)
+        if len(recent) < 2:
             return False
-        before = looks.pop(0)
+        before = recent.pop(0)
         width = max(visits.shape[1], before.shape[1])
         now, then = (np.pad(v, ((0, 0), (0, width - v.shape[1]))).ravel() for v in (visits, before))
         return divergence_gain(now, then) < threshold
@@ -279,7 +279,7 @@ def _begin_kl_gain(threshold: float) -> Reached:
 
 def _begin_agreed(after: int) -> Reached:
     def reached(result: SearchResult, remaining: int | None) -> bool:
-        if not _is_to_decide(result) or result.simulations < after:
+        if not _is_decision(result) or result.simulations < after:
             return False
         return robust_max(result.edges["visits"], _q(result)) >= 0
 
@@ -294,8 +294,8 @@ def _begin_deadline(moment: float) -> Reached:
     return lambda result, remaining: time.time() >= moment
 
 
-def _is_to_decide(result: SearchResult) -> bool:
-    """Whether a player chooses at the root."""
+def _is_decision(result: SearchResult) -> bool:
+    """Whether a player, not chance, acts at the root."""
     return result.tree.root.to_play >= 0
 
 
@@ -306,7 +306,7 @@ def _num_legal(result: SearchResult) -> int:
 
 
 def _visits_by_action(result: SearchResult) -> np.ndarray:
-    """Visits of the root's edges, each at its place: one row, or one per tree for vectors."""
+    """Visits of the root's edges by action: one row, or for vectors one row per tree."""
     if not result.game.is_continuous:
         visits = np.zeros((1, max(result.game.num_actions, result.game.max_outcomes)), np.int64)
         visits[0, result.edges["action"]] = result.edges["visits"]
@@ -318,7 +318,7 @@ def _visits_by_action(result: SearchResult) -> np.ndarray:
     return visits
 
 
-def _num_untried(result: SearchResult) -> int:
+def _num_unvisited(result: SearchResult) -> int:
     """Legal actions that have no edge yet."""
     return max(0, _num_legal(result) - len(result.edges))
 
@@ -349,41 +349,40 @@ def _takes(function: Callable[..., Any], arguments: tuple[Any, ...]) -> bool:
 
 
 class Watch:
-    """The stops of one search, asked as it goes on.
+    """The stops of one search, and when each is due.
 
-    Asking at other numbers of simulations than multiples of `interval` does no harm: only stops
-    that read a clock answer then.
+    Between multiples of `interval` only stops that read a clock are checked.
     """
 
     def __init__(self, stops: tuple[Stop, ...]) -> None:
         counted = [stop.interval for stop in stops if stop.interval is not None]
-        self.interval = min(counted, default=None)  # a search must pause at its multiples
+        self.interval = min(counted, default=None)  # the search must pause at its multiples
         self.reads_clock = any(stop.interval is None for stop in stops)
         self.stops = stops
-        self._asked = [_begun(stop) for stop in stops]
-        self._looks = 0
+        self._reached = [_begun(stop) for stop in stops]
+        self._num_checks = 0
         self._passed = dict.fromkeys(counted, 0)  # by interval: how often it has passed
 
     def reached(self, result: SearchResult, remaining: int | None) -> str | None:
-        """The name of the first stop that is reached; None where the search goes on."""
+        """The name of the first stop that is reached; None if the search continues."""
         due = self._due(result.simulations)
-        for stop, reached in zip(self.stops, self._asked, strict=True):
+        for stop, reached in zip(self.stops, self._reached, strict=True):
             if (stop.interval is None or stop.interval in due) and reached(result, remaining):
                 return stop.name
         return None
 
     def _due(self, simulations: int) -> set[int]:
-        """The intervals that have passed once more, where this is a look."""
-        if self.interval is None or simulations // self.interval == self._looks:
+        """The intervals that have passed since the last check; empty if no check is due."""
+        if self.interval is None or simulations // self.interval == self._num_checks:
             return set()
-        self._looks = simulations // self.interval
+        self._num_checks = simulations // self.interval
         due = {each for each, passed in self._passed.items() if simulations // each > passed}
         self._passed |= {each: simulations // each for each in due}
         return due
 
 
 def watch(stop: AnyStops) -> Watch:
-    """What a search asks whether to stop, from what its user gave."""
+    """The `Watch` of one search from its option `stop`."""
     return Watch(as_stops(stop))
 
 

@@ -1,9 +1,9 @@
 """Tree: flat arrays of edges. An edge and the node it leads to share one record.
 
-The root is the node of edge 0, which nobody takes. The edges of a node stand side by side from
-`first` on. There are no parent pointers (the path of a descent is kept on the side) and no states
-(they are replayed from the root's). Where states that are reached in several ways share a node, it
-lives in the record of the edge that reached it first, and the other edges name that record.
+The root is the node of edge 0, which is never taken. The edges of a node are adjacent, from `first`
+on. There are no parent pointers (a descent stores its path elsewhere) and no states (they are
+replayed from the root's). If transpositions share a node, it is in the record of the edge that
+reached it first, and the other edges hold the index of that record.
 """
 
 from __future__ import annotations
@@ -20,29 +20,11 @@ from typing import Any
 import numpy as np
 
 from uctree import treefile
-from uctree._compile import UNBOUND, Kernel, compile_kernel, interpreted
+from uctree.engine.compile import Kernel, compile_kernel, interpreted
 from uctree.game import Game
-
-NONE = -1  # no edge
-
-# Above so many legal actions a node's edges are made when they are first taken, in blocks that
-# double; up to it all at once. Making 225 edges at once costs gomoku a third of its speed.
-LAZY_ABOVE = 32
-FIRST_BLOCK = 4
-
-NO_LIMIT = np.int64(1 << 40)  # of a block that grows as edges come
-
-MOVER, EXACT = 1, 2  # what is proven of a node: its mover's part, or all of it
-
-# Bound when a search is composed.
-ZERO_SUM = UNBOUND  # vectors are kept as player 0's component alone
-NUM_VALUES = UNBOUND  # how many components are kept
-DISCOUNT = UNBOUND
-HAS_CHANCE = UNBOUND
-PARANOID = UNBOUND
-HAS_PRIORS = IS_LAZY = KEEPS_SQUARES = KEEPS_RAW = HAS_AMAF = HAS_BOUNDS = UNBOUND
-HAS_PROOFS = SHARES_NODES = HAS_PENDING = APPENDS = IS_SPARSE = UNBOUND  # see Layout
-IS_CONTINUOUS = DIM = UNBOUND
+from uctree.identity import check_game, describe_game, game_from
+from uctree.kernels.copying import rehash, reroot
+from uctree.kernels.records import EXACT, FIRST_BLOCK, LAZY_ABOVE, MOVER, NONE
 
 
 @dataclass(frozen=True)
@@ -50,21 +32,21 @@ class Layout:
     """What the records of a tree hold beyond visits and values."""
 
     priors: bool = False  # from the evaluator
-    lazy: bool = True  # edges are made when they are first taken, where a node has many
-    squares: bool = False  # squared returns, for spreads
-    raw: bool = False  # what the evaluator said of a node
+    lazy: bool = True  # edges are made when they are first taken, if a node has many
+    squares: bool = False  # squared returns, for variances
+    raw: bool = False  # the evaluator's value of a node
     amaf: bool = False  # all moves as first
     proofs: str = ""  # "bounds" of player 0's value, or "vectors" that are exact
     shared: bool = False  # states reached in several ways share a node
-    pending: bool = False  # simulations under way
-    appends: bool = False  # edges are added one by one, so that blocks have room to spare
+    pending: bool = False  # simulations in flight
+    appends: bool = False  # edges are added one by one, so blocks have spare capacity
     dim: int = 0  # coordinates of an action that is a vector
-    # Below the root, actions never taken have no edge but a log-prior beside the tree: a few bytes
-    # to write in place of a record. In forests alone.
+    # Below the root, actions without visits have no edge but a log-prior beside the tree: a few
+    # bytes to write instead of a record. In batched searches only.
     sparse: bool = False
 
     def bindings(self) -> dict[str, Any]:
-        """What kernels are told of it."""
+        """The bindings of kernels for this layout, by name."""
         return {
             "HAS_PRIORS": self.priors,
             "IS_LAZY": self.lazy,
@@ -83,26 +65,31 @@ class Layout:
 
 
 def edge_dtype(game: Game, layout: Layout) -> np.dtype:
-    """The record of an edge: 19 bytes for a zero-sum game of less than 128 actions."""
-    largest = max(game.num_actions, game.max_outcomes)
+    """The record of an edge: 19 bytes for a zero-sum game with fewer than 128 actions."""
+    return _edge_dtype(game.num_actions, game.max_outcomes, num_values(game), layout)
+
+
+@cache
+def _edge_dtype(num_actions: int, max_outcomes: int, num_values: int, layout: Layout) -> np.dtype:
+    largest = max(num_actions, max_outcomes)
     small: Any = next(t for t in (np.int8, np.int16, np.int32) if largest <= np.iinfo(t).max)
     if layout.dim:
         small = np.int32
-    vector = (np.float64, (num_values(game),))
+    vector = (np.float64, (num_values,))
     fields: list[Any] = [
-        ("value_sum", *vector),  # W(s,a); where nodes are shared V(s)
+        ("value_sum", *vector),  # W(s,a); V(s) if nodes are shared
         ("visits", np.int32),  # N(s,a); for edge 0 the visits of the root, N(s)
         ("first", np.int32),  # the first edge of the node this leads to; NONE before it has any
-        # Outcomes may be any numbers; actions are below num_actions, and vectors are counted.
-        ("action", np.int32 if game.max_outcomes else small),
+        # Outcomes may be any numbers; actions are below num_actions; vectors are numbered.
+        ("action", np.int32 if max_outcomes else small),
         ("num_edges", small),  # of the node this leads to, from `first` on
     ]
     if layout.lazy:
-        fields.append(("num_legal", small))  # how many edges the node will have in the end
+        fields.append(("num_legal", small))  # how many edges the node can have
     if layout.priors:
-        exact = game.max_outcomes or layout.raw
+        exact = max_outcomes or layout.raw
         fields.append(("prior", np.float64 if exact else np.float32))
-    elif game.max_outcomes:
+    elif max_outcomes:
         fields.append(("prior", np.float64))  # of an outcome: its probability
     if layout.squares:
         fields.append(("square_sum", np.float64))  # of the returns of the player who takes it
@@ -119,300 +106,59 @@ def edge_dtype(game: Game, layout: Layout) -> np.dtype:
             ("own_sum", *vector),  # of the node's own evaluations
             ("reward", *vector),  # of the edge
             ("node", np.int32),  # the record of the node this leads to; NONE before it is taken
-            ("node_visits", np.int32),  # N(s), where the node is this record's
+            ("node_visits", np.int32),  # N(s), if this record holds the node
             ("cycles", np.int32),  # how many of the edge's visits ended in a repetition
         ]
     if layout.pending:
         fields.append(("pending", np.int32))
     if layout.dim:
         fields.append(("vector", np.float64, (layout.dim,)))  # the action
-    if layout.sparse:  # set when the node is valued
+    if layout.sparse:  # set when the node is evaluated
         fields += [
             ("largest", np.float64),  # log-prior of the node's actions
             ("sum_weights", np.float64),  # of e^(log-prior - largest)
-            ("best_prior", np.float64),  # the largest of those never taken
+            ("best_prior", np.float64),  # the largest prior of actions without an edge
             ("untried", np.int32),  # where the log-priors of the node's actions begin
-            ("best", np.int32),  # which of them is the largest, NONE where that is not known
+            ("best", np.int32),  # the index of the largest of them, NONE if it is not known
         ]
-    # Packed: beyond the caches, small records bring more than aligned ones (a tenth at 1M edges).
+    # Packed: outside the CPU caches, small records are faster than aligned ones (10 % at 1M edges).
     return np.dtype(fields)
 
 
 def num_values(game: Game) -> int:
-    """How many components of a vector over the players are kept."""
+    """How many components of a vector over the players are stored."""
     return 1 if game.zero_sum else game.num_players
 
 
+@cache
 def head_dtype(num_players: int) -> np.dtype:
-    """What a tree knows beyond its edges."""
+    """The record of a tree's own data, besides its edges."""
     return np.dtype(
         [
             ("used", np.int64),  # edges in use
             ("capacity", np.int64),
-            ("room", np.int64),  # how much of it a simulation must find free
-            ("may_grow", np.int8),  # whether more capacity can be had
-            ("remaining", np.int64),  # simulations that are left of the piece under way
+            ("reserve", np.int64),  # edges that must be free before a simulation
+            ("may_grow", np.int8),  # whether the capacity may grow
+            ("remaining", np.int64),  # simulations left in the current piece
             ("simulations", np.int64),
             ("since_root", np.int64),  # simulations since the root was chosen
             ("depth_sum", np.int64),
             ("evaluations", np.int64),  # payoffs computed to refine actions
-            ("num_nodes", np.int64),  # that are in the table of shared ones
+            ("num_nodes", np.int64),  # in the table of shared nodes
             ("num_untried", np.int64),  # log-priors beside the tree
             ("root_player", np.int64),
             ("low", np.float64, (num_players,)),  # range of returns, given or seen so far
             ("high", np.float64, (num_players,)),
             ("factor", np.float64, (num_players,)),  # 1 / (high - low)
-            ("least", np.float64, (num_players,)),  # range of returns that is certain
+            ("least", np.float64, (num_players,)),  # the certain range of returns
             ("most", np.float64, (num_players,)),
-            ("repetition", np.float64, (num_players,)),  # what a repeated state is worth
+            ("repetition", np.float64, (num_players,)),  # the value of a repeated state
         ]
     )
 
 
-# What finds shared nodes: 128 bits of a state's key and the node's record, by open addressing.
+# The hash table of shared nodes, with open addressing: 128 bits of a state's key, and the record.
 TABLE = np.dtype([("key", np.uint64, (2,)), ("node", np.int32)])
-
-
-# --- kernels: reading records --------------------------------------------------------------------
-
-
-def component(kept: np.ndarray, player: int) -> float:
-    """One player's part of a vector, from the components that are kept of it."""
-    if ZERO_SUM:
-        return kept[0] if player == 0 else -kept[0]
-    return kept[player]
-
-
-def worth_to(tree: Any, kept: np.ndarray, player: int) -> float:
-    """What a vector is worth to the player who chooses.
-
-    The players around a paranoid one choose what is worst for that one.
-    """
-    if PARANOID:
-        part = component(kept, np.int64(tree.root_player))
-        return part if player == tree.root_player else -part
-    return component(kept, player)
-
-
-def node_of(edges: np.ndarray, edge: int) -> int:
-    """The record of the node that an edge leads to; NONE for an edge of shared nodes not taken."""
-    return np.int64(edges[edge].node) if SHARES_NODES else np.int64(edge)
-
-
-def visits_of_node(edges: np.ndarray, node: int) -> int:
-    """N(s)."""
-    return np.int64(edges[node].node_visits) if SHARES_NODES else np.int64(edges[node].visits)
-
-
-def is_exact(edges: np.ndarray, node: int) -> bool:
-    """Whether all of a node's value is proven."""
-    if HAS_BOUNDS:
-        return edges[node].low == edges[node].high
-    return edges[node].proof == EXACT
-
-
-def write_edge(edges: np.ndarray, edge: int, action: int) -> None:
-    """Make a new edge that nobody has taken."""
-    record = edges[edge]
-    for i in range(NUM_VALUES):
-        record.value_sum[i] = 0.0
-    record.visits = 0
-    record.first = NONE
-    record.action = action
-    record.num_edges = 0
-    if IS_LAZY:
-        record.num_legal = 0
-    if HAS_PRIORS or HAS_CHANCE:
-        record.prior = 0.0
-    if KEEPS_SQUARES:
-        record.square_sum = 0.0
-    if KEEPS_RAW:
-        for i in range(NUM_VALUES):
-            record.raw[i] = 0.0
-    if HAS_AMAF:
-        record.amaf_sum = 0.0
-        record.amaf_visits = 0
-    if HAS_BOUNDS:
-        record.low = -math.inf
-        record.high = math.inf
-    elif HAS_PROOFS:
-        record.proof = 0
-        for i in range(NUM_VALUES):
-            record.proven[i] = 0.0
-    if SHARES_NODES:
-        for i in range(NUM_VALUES):
-            record.own_sum[i] = 0.0
-            record.reward[i] = 0.0
-        record.node = NONE
-        record.node_visits = 0
-        record.cycles = 0
-    if HAS_PENDING:
-        record.pending = 0
-    if IS_CONTINUOUS:
-        for i in range(DIM):
-            record.vector[i] = 0.0
-
-
-def block_size(count: int, num_edges: int) -> int:
-    """Room for the edges of a node with `count` legal actions that has used up `num_edges`."""
-    if count <= LAZY_ABOVE:
-        return count
-    return min(count, max(FIRST_BLOCK, 2 * num_edges))
-
-
-def block_room(count: int, num_edges: int) -> int:
-    """The size of the block that holds `num_edges` edges now."""
-    if count <= LAZY_ABOVE:
-        return count
-    room = np.int64(FIRST_BLOCK)
-    while room < num_edges:
-        room *= 2
-    return min(count, room)
-
-
-def room_of(edges: np.ndarray, node: int) -> int:
-    """The size of the block of a node's edges."""
-    num_edges = np.int64(edges[node].num_edges)
-    if IS_LAZY and edges[node].num_legal > 0:  # not so at chance nodes
-        return block_room(np.int64(edges[node].num_legal), num_edges)
-    return block_room(NO_LIMIT, num_edges) if APPENDS else num_edges
-
-
-# --- kernels: copying trees ----------------------------------------------------------------------
-
-
-def replant(
-    source: np.ndarray, used: int, target: np.ndarray, root: int, budget: int, sizes: np.ndarray,
-    forward: np.ndarray, old_table: np.ndarray, table: np.ndarray,
-) -> int:  # fmt: skip
-    """Copy what hangs below the edge `root` to `target`; the number of edges there.
-
-    Args:
-        used: how many edges `source` holds.
-        budget: how many the copy may hold; nodes of few visits lose theirs. 0: all.
-    """
-    least = np.int64(0)
-    if budget > 0:
-        count_rooms(source, used, sizes)
-        least = np.int64(sizes.shape[0])
-        kept = sizes[least - 1] + np.int64(1)
-        while least > 1 and kept <= budget:
-            least -= 1
-            kept += sizes[least - 1]
-    return transplant(source, target, root, least, forward, old_table, table)
-
-
-def transplant(
-    source: np.ndarray, target: np.ndarray, root: int, least: int, forward: np.ndarray,
-    old_table: np.ndarray, table: np.ndarray,
-) -> int:  # fmt: skip
-    """Copy what hangs below the edge `root` to `target`, breadth first; the number of edges there.
-
-    Nodes of less than `least` visits lose their edges; what they were worth stays. The copy is its
-    own queue: a record holds indices of `source` until its turn comes.
-    """
-    used = np.int64(1)
-    edge = np.int64(0)
-    target[0] = source[root]
-    if SHARES_NODES:
-        target[0].node = node_of(source, root)
-    while edge < used:
-        record = target[edge]
-        owns = True
-        if SHARES_NODES:
-            node = np.int64(record.node)
-            owns = node != NONE and forward[node] == NONE
-            if owns:
-                forward[node] = edge
-                move_node(source, node, target, edge)
-            if node != NONE:
-                record.node = forward[node]
-                if not owns:  # its node lives elsewhere now
-                    record.first = NONE
-                    record.num_edges = 0
-                    record.node_visits = 0
-        if owns and record.first != NONE:
-            first, room = np.int64(record.first), room_of(target, edge)
-            keeps = edge == 0 or visits_of_node(target, edge) >= least
-            if keeps and used + room <= target.shape[0]:
-                for i in range(room):
-                    target[used + i] = source[first + i]
-                record.first = used
-                used += room
-            else:
-                forget_edges(target, edge)
-        edge += 1
-    if SHARES_NODES:
-        rehash(old_table, table, forward)
-    return used
-
-
-def move_node(source: np.ndarray, node: int, target: np.ndarray, edge: int) -> None:
-    """Let the record of an edge hold a node that another record held."""
-    old, record = source[node], target[edge]
-    for j in range(NUM_VALUES):
-        record.value_sum[j] = old.value_sum[j]
-        record.own_sum[j] = old.own_sum[j]
-    record.node_visits = old.node_visits
-    record.first = old.first
-    record.num_edges = old.num_edges
-    if KEEPS_RAW:
-        for j in range(NUM_VALUES):
-            record.raw[j] = old.raw[j]
-    if HAS_BOUNDS:
-        record.low = old.low
-        record.high = old.high
-    elif HAS_PROOFS:
-        record.proof = old.proof
-        for j in range(NUM_VALUES):
-            record.proven[j] = old.proven[j]
-
-
-def forget_edges(edges: np.ndarray, node: int) -> None:
-    """Make a node a leaf again that is worth what it was."""
-    record = edges[node]
-    record.first = NONE
-    record.num_edges = 0
-    if IS_LAZY:
-        record.num_legal = 0
-    if SHARES_NODES:
-        for j in range(NUM_VALUES):
-            record.own_sum[j] = record.node_visits * record.value_sum[j]
-
-
-def count_rooms(edges: np.ndarray, used: int, sizes: np.ndarray) -> None:
-    """Add up, per number of visits, the room of the edges of nodes; the last entry is for more."""
-    most = sizes.shape[0] - 1
-    for edge in range(1, used):
-        if edges[edge].first != NONE:
-            node = np.int64(edge)
-            sizes[min(most, visits_of_node(edges, node))] += room_of(edges, node)
-
-
-def rehash(old: np.ndarray, table: np.ndarray, forward: np.ndarray) -> int:
-    """Enter the nodes of one table into another one, those without a new place left out."""
-    entered = np.int64(0)
-    for i in range(old.shape[0]):
-        if old[i].node != NONE:
-            node = np.int64(old[i].node)
-            if forward.shape[0] > 0:
-                node = np.int64(forward[node])
-            if node != NONE:
-                slot = find_slot(table, old[i].key[0], old[i].key[1])
-                table[slot].key[0] = old[i].key[0]
-                table[slot].key[1] = old[i].key[1]
-                table[slot].node = node
-                entered += 1
-    return entered
-
-
-def find_slot(table: np.ndarray, low: int, high: int) -> int:
-    """Where a key stands in a table, or the free place where it would."""
-    mask = table.shape[0] - 1
-    slot = np.int64(low & np.uint64(0x7FFFFFFF)) & mask
-    while table[slot].node != NONE and (table[slot].key[0] != low or table[slot].key[1] != high):
-        slot = (slot + 1) & mask
-    return slot
 
 
 # --- for people ----------------------------------------------------------------------------------
@@ -450,7 +196,7 @@ class Node:
         return Node(tree, edge if node == NONE else node, state)
 
     def walk(self) -> Iterator[Node]:
-        """This node and all below it that were visited, depth first, shared ones once."""
+        """This node and all visited nodes below it, depth first, shared nodes once."""
         seen: set[int] = set()
         places = [self]
         while places:
@@ -464,7 +210,7 @@ class Node:
 
 
 class Tree:
-    """The statistics of a search; hand it to `uctree.search` again to go on from it."""
+    """The statistics of a search; pass it to `uctree.search` to continue it."""
 
     def __init__(
         self, game: Game, state: np.record, layout: Layout, num_root_edges: int, capacity: int
@@ -488,7 +234,7 @@ class Tree:
         self.forget_range()
         # Sum of squared returns per edge of the root, for confidence bounds.
         self.root_squares = np.zeros((max(1, num_root_edges), num_values(game)))
-        # What is mixed into the root's choice: Gumbel noise, or priors with Dirichlet noise.
+        # The noise of the root: Gumbel noise, or priors with Dirichlet noise.
         self.root_noise: np.ndarray | None = None
         self.table = empty_table(256 if layout.shared else 0)
 
@@ -499,7 +245,7 @@ class Tree:
         return int(self.edges["action"][edge])
 
     def forget_range(self, seen: bool = False) -> None:
-        """Start with the range of returns that the game states; with none where it is `seen`."""
+        """Reset the range of returns to the game's; to none if it is to be `seen` in the search."""
         known = None if seen else self.game.payoff_range
         self.head["low"] = np.inf if known is None else known[:, 0]
         self.head["high"] = -np.inf if known is None else known[:, 1]
@@ -511,12 +257,12 @@ class Tree:
 
     @property
     def simulations(self) -> int:
-        """How many simulations the tree holds, all searches together."""
+        """How many simulations the tree holds, from all searches."""
         return int(self.head["simulations"][0])
 
     @property
     def num_edges(self) -> int:
-        """Edges in use, room set aside for siblings included."""
+        """Edges in use, including capacity reserved for siblings."""
         return int(self.head["used"][0]) - 1
 
     @property
@@ -527,7 +273,7 @@ class Tree:
 
     @property
     def evaluations(self) -> int:
-        """Simulations, and payoffs that were computed besides to refine actions."""
+        """Simulations, plus payoffs that were computed to refine actions."""
         return self.simulations + int(self.head["evaluations"][0])
 
     @property
@@ -536,11 +282,11 @@ class Tree:
         return float(self.head["depth_sum"][0] / max(1, self.head["simulations"][0]))
 
     def resize(self, capacity: int) -> None:
-        """Give the tree room for `capacity` edges, at least for those in use."""
+        """Give the tree capacity for `capacity` edges, at least for those in use."""
         used = int(self.head["used"][0])
         capacity = max(capacity, used)
         if capacity <= len(self.edges):
-            # In place, unless someone else looks at the array.
+            # In place, unless the array has other references.
             with contextlib.suppress(ValueError):
                 self.edges.resize(capacity)
         if capacity == len(self.edges):
@@ -558,7 +304,7 @@ class Tree:
         return self.layout.priors
 
     def move_table(self, table: np.ndarray) -> None:
-        """Let another table find the shared nodes."""
+        """Move the shared nodes to another table."""
         kernel = _rehasher(interpreted())
         old, new = self.table, table
         if kernel.interpreted:
@@ -569,7 +315,7 @@ class Tree:
     # Copies.
 
     def _edge_of(self, action: Any) -> int | None:
-        """The root's edge of an action; None where there is none."""
+        """The root's edge of an action; None if there is none."""
         span = self.root.edges
         if self.layout.dim:
             wanted = self.game.vector(self.state, action)
@@ -580,9 +326,9 @@ class Tree:
         return int(span[int(found[0])]) if len(found) else None
 
     def below(self, action: Any) -> Tree | None:
-        """What hangs below an action or outcome at the root, as a tree of its own.
+        """The subtree of an action or outcome at the root, as a new tree.
 
-        None where nothing is known of it. The range of returns and of memory stay as they are.
+        None if the action has no visits. The range of returns stays as it is.
         """
         edge = self._edge_of(action)
         if edge is None or not self.edges["visits"][edge]:
@@ -610,7 +356,7 @@ class Tree:
         return tree
 
     def _forget_bare_proof(self) -> None:
-        """A proof whose edges were given up tells no action: let it be found again."""
+        """Forget the root's proof if its edges are gone, because it gives no action."""
         if self.layout.proofs and self.edges["first"][0] == NONE:
             if self.layout.proofs == "bounds":
                 self.edges["low"][0], self.edges["high"][0] = -np.inf, np.inf
@@ -618,9 +364,9 @@ class Tree:
                 self.edges["proof"][0] = 0
 
     def _assume_squares(self, num_root_edges: int) -> None:
-        """Nobody has kept the squared returns of the root's edges: take the largest there can be.
+        """Set the squared returns of the root's edges, which are unknown, to their upper bound.
 
-        For returns in [lo, hi] that is a variance of (hi - Q) (Q - lo), which is the true one where
+        For returns in [lo, hi] the variance is at most (hi - Q) (Q - lo), and equal to it if
         episodes are only won or lost.
         """
         kept = num_values(self.game)
@@ -632,11 +378,11 @@ class Tree:
         self.root_squares[: len(q)] = np.where(visits[:, None] > 0, visits[:, None] * squares, 0.0)
 
     def copy(self, root: int, capacity: int, budget: int = 0) -> Tree:
-        """What hangs below the record `root`, as a tree that has the same state.
+        """The subtree of the record `root`, as a new tree with the same state.
 
         Args:
-            capacity: room in the new tree.
-            budget: how many edges it may hold; the nodes of fewest visits lose theirs. 0: all.
+            capacity: of the new tree.
+            budget: how many edges it may hold; nodes with the fewest visits lose theirs; 0: all.
         """
         layout = self.layout
         new = Tree(self.game, self.state, layout, 1, capacity)
@@ -652,14 +398,14 @@ class Tree:
         new.head["num_nodes"] = np.count_nonzero(new.table["node"] != NONE)
         return new
 
-    # Edges taken away.
+    # Dropping edges.
 
     def drop(self, node: Node, edges: Iterable[int]) -> None:
-        """Take edges away from a node: searches go on as if their actions were not legal there.
+        """Remove edges from a node: searches continue as if their actions were not legal there.
 
-        What was seen through them stays in the visits and the value of the node and of those above.
-        The priors of the edges that are left are scaled to add up to 1. These move to the front of
-        `node.edges`, in their order, so a `Node` below that was found earlier has to be found anew.
+        Their visits and returns stay in the statistics of the node and of those above. The priors
+        of the remaining edges are scaled to add up to 1. These edges move to the front of
+        `node.edges`, in their order, so a `Node` below that was found earlier is no longer valid.
         """
         gone = {int(edge) for edge in edges}
         kept = [edge for edge in node.edges if edge not in gone]
@@ -687,19 +433,19 @@ class Tree:
             here = f"{node.edges.start} to {node.edges.stop - 1}" if count else "none"
             raise ValueError(f"{sorted(gone)} are not all edges of the node; it has {here}")
         if node.to_play < 0:
-            raise ValueError("chance cannot do without an outcome; drop edges where a player acts")
+            raise ValueError("outcomes of chance cannot be dropped; drop edges of a player's node")
         if layout.proofs or layout.shared or layout.appends:
             raise ValueError(
-                "edges can be dropped from a plain tree alone: where nodes are shared, proven or "
-                "grow edges one by one they would come back or make values wrong; search without "
+                "edges can only be dropped from a plain tree: if nodes are shared, proven or grow "
+                "edges one by one, edges would come back or values would be wrong; search without "
                 "transpositions=, solver=, open_loop= and outcome_widening"
             )
         if not kept:
-            raise ValueError("a node needs an edge to go on with; keep at least one")
+            raise ValueError("a node needs at least one edge; got all of them to drop")
         if layout.lazy and self.edges["num_legal"][node.edge] != count:
             raise ValueError(
                 f"{self.edges['num_legal'][node.edge] - count} actions of the node were never "
-                "tried and have no edge yet; drop edges once all were"
+                "tried and have no edge yet; drop edges after all were tried"
             )
 
     # Statistics of edges, for reports.
@@ -709,7 +455,7 @@ class Tree:
         return self.edges["visits"][edges.start : edges.stop].astype(np.int64)
 
     def mean_values(self, edges: range) -> np.ndarray:
-        """Q of these edges per player; 0 where an edge was never taken."""
+        """Q of these edges per player; 0 for edges without visits."""
         records = nodes = self.edges[edges.start : edges.stop]
         if self.layout.shared:
             if edges == range(1):  # the root
@@ -718,7 +464,7 @@ class Tree:
         return self.means(records, nodes)
 
     def means(self, records: np.ndarray, nodes: np.ndarray) -> np.ndarray:
-        """Q per player from the records of edges and, where nodes are shared, those of nodes."""
+        """Q per player from the records of edges and, if nodes are shared, of nodes."""
         visits = np.maximum(1, records["visits"])[:, None]
         if not self.layout.shared:
             return self._vectors(records["value_sum"] / visits) + 0.0
@@ -729,24 +475,24 @@ class Tree:
         return np.where(records["visits"][:, None] > 0, values, 0.0) + 0.0
 
     def _vectors(self, kept: np.ndarray) -> np.ndarray:
-        """Vectors over the players from the components that are kept."""
+        """Vectors over the players from the components that are stored."""
         return np.hstack([kept, -kept]) if self.game.zero_sum else kept
 
     def priors(self, edges: range) -> np.ndarray | None:
-        """P(s,a) of these edges as the evaluator gave it; None in a tree without."""
+        """P(s,a) of these edges as the evaluator gave it; None in a tree without priors."""
         if not self.layout.priors:
             return None
         return self.edges["prior"][edges.start : edges.stop].astype(float)
 
     def proven_values(self, edges: range) -> np.ndarray:
-        """What these edges are proven to be worth per player; NaN where that is open."""
+        """The proven values of these edges per player; NaN if not proven."""
         records = self.edges[edges.start : edges.stop]
         if self.layout.proofs and self.layout.shared and edges != range(1):
             records = np.where(records["node"] == NONE, records, self.edges[records["node"]])
         return self.proofs(records)
 
     def proofs(self, records: np.ndarray) -> np.ndarray:
-        """What the nodes of these records are proven to be worth per player; NaN where open."""
+        """The proven values of the nodes of these records per player; NaN if not proven."""
         unknown = np.full((len(records), self.game.num_players), np.nan)
         if not self.layout.proofs:
             return unknown
@@ -757,20 +503,20 @@ class Tree:
         return np.where(exact[:, None], self._vectors(kept), unknown)
 
     def proof(self, edge: int) -> str:
-        """What is proven of the node of a record: "exact", "mover" for its mover's part, or ""."""
+        """The proof of a record's node: "exact", "mover" for its mover's component only, or ""."""
         if self.layout.proofs == "vectors" and self.edges["proof"][edge] == MOVER:
             return "mover"
         return "" if np.isnan(self.proven_values(range(edge, edge + 1))[0, 0]) else "exact"
 
     @property
     def raw_value(self) -> np.ndarray:
-        """What the evaluator said of the root, per player."""
+        """The evaluator's value of the root, per player."""
         return self._vectors(self.edges["raw"][:1])[0]
 
     # Files.
 
     def save(self, path: str | Path) -> None:
-        """Write the tree to a file; `Tree.load` reads it back to go on from it or to look at it."""
+        """Write the tree to a file; `Tree.load` reads it back."""
         used = int(self.head["used"][0])
         arrays = {
             "edges": self.edges[:used],
@@ -781,7 +527,7 @@ class Tree:
         }
         if self.root_noise is not None:
             arrays["root_noise"] = self.root_noise
-        header = {"game": treefile.describe_game(self.game), "layout": asdict(self.layout)}
+        header = {"game": describe_game(self.game), "layout": asdict(self.layout)}
         treefile.write(path, header, arrays)
 
     @classmethod
@@ -789,25 +535,25 @@ class Tree:
         """The tree of a file.
 
         Args:
-            game: what it is a tree of; built-in games are made anew from the file.
+            game: the game of the tree; built-in games can be omitted.
         """
         header, arrays = treefile.read(path)
         try:
             layout = Layout(**header["layout"])
             described, state = header["game"], arrays["state"]
         except (KeyError, TypeError) as error:
-            raise ValueError(f"{path} is no tree that uctree saved: it lacks {error}") from None
+            raise ValueError(f"{path} is not a tree of uctree: it lacks {error}") from None
         if game is None:
-            game = treefile.game_from(described)
+            game = game_from(described)
         else:
-            treefile.check_game(described, game)
+            check_game(described, game)
         tree = cls(game, game.copy(state[0]), layout, 1, 1)
         for name in ("edges", "head", "root_squares", "table"):
             kept, own = arrays.get(name), getattr(tree, name)
             if kept is None or kept.dtype != own.dtype or kept.ndim != own.ndim:
                 raise ValueError(
-                    f"{path} holds the {name} of a tree as another version of uctree keeps them; "
-                    "search again and save the new tree"
+                    f"{path} holds {name} in the format of another version of uctree; search again "
+                    "and save the new tree"
                 )
             setattr(tree, name, kept)
         tree.root_noise = arrays.get("root_noise")
@@ -817,7 +563,7 @@ class Tree:
         return tree
 
     def _is_sound(self) -> bool:
-        """Whether every index points to where there is something."""
+        """Whether every index is in range."""
         edges, used = self.edges, int(self.head["used"][0])
         if len(self.head) != 1 or used != len(edges) or used < 1:
             return False
@@ -846,12 +592,12 @@ _copiers: weakref.WeakKeyDictionary[Game, dict[Any, Kernel]] = weakref.WeakKeyDi
 
 
 def _call_copier(game: Game, layout: Layout, arguments: tuple[Any, ...]) -> int:
-    """Run `replant` for trees of this layout."""
+    """Run `reroot` for trees of this layout."""
     known, key = _copiers.setdefault(game, {}), (layout, interpreted())
     if key not in known:
         bound = layout.bindings() | {"NUM_VALUES": num_values(game)}
         label = f"{game.name}: copying trees"
-        known[key] = compile_kernel(replant, bound, arguments, label=label)
+        known[key] = compile_kernel(reroot, bound, arguments, label=label)
     if known[key].interpreted:
         arguments = tuple(
             a.view(np.recarray) if isinstance(a, np.ndarray) and a.dtype.names else a
@@ -868,7 +614,7 @@ def _rehasher(is_interpreted: bool) -> Kernel:
 
 
 def empty_table(capacity: int) -> np.ndarray:
-    """A table for the nodes of a tree of `capacity` edges; the least there is for 0."""
+    """An empty hash table for the nodes of a tree of `capacity` edges; the smallest for 0."""
     table = np.zeros(1 << max(0, math.ceil(math.log2(max(1, capacity)))), TABLE)
     table["node"] = NONE
     return table

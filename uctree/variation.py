@@ -1,19 +1,23 @@
-"""The edges of a node, of one tree or several, and the line of play that follows from them."""
+"""The edges of a node, in one tree or several, and the principal variation through them."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from uctree._compile import bind
 from uctree.choice import ply_of, robust_choice
+from uctree.engine.bindings import action_room, game_bindings
+from uctree.engine.compile import bind
 from uctree.errors import BrokenGame
 from uctree.game import CHANCE, ENDLESS, Game, StateView, StateViews, random_unit
-from uctree.tree import NONE, Node
+from uctree.kernels.records import NONE
+from uctree.kernels.status import DONE
+from uctree.tree import Node
 
 
 def edge_table(node: Node) -> np.ndarray:
@@ -44,18 +48,18 @@ def edge_table(node: Node) -> np.ndarray:
 
 
 def action_field(game: Game) -> tuple[Any, ...]:
-    """The column of a table that holds actions: numbers, or vectors."""
+    """The column of a table that holds the actions: integers, or vectors."""
     return ("action", float, (game.dim,)) if game.is_continuous else ("action", np.int64)
 
 
 def is_action(table: np.ndarray, action: Any) -> np.ndarray:
-    """Which rows of a table are those of an action."""
+    """Which rows of a table belong to an action."""
     same = table["action"] == action
     return same if same.ndim == 1 else same.all(axis=1)
 
 
 def _priors(node: Node) -> Any:
-    """P(s,a) of the root's edges; probabilities at a chance root; all alike without any."""
+    """P(s,a) of the root's edges; probabilities at a chance root; uniform without priors."""
     tree, span = node.tree, node.edges
     if node.to_play == CHANCE:
         chances = dict(tree.game.outcomes(node.state))
@@ -65,7 +69,7 @@ def _priors(node: Node) -> Any:
 
 
 def merged(tables: Sequence[np.ndarray]) -> np.ndarray:
-    """Edges of the same node in several trees as those of one tree, in the order of the actions.
+    """The edges of a node summed over several trees, in the order of the actions.
 
     >>> names = [("action", int), ("visits", int), ("q", float, (1,)), ("proven", float, (1,)),
     ...          ("square", float), ("prior", float)]
@@ -102,15 +106,15 @@ def merged(tables: Sequence[np.ndarray]) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Variation:
-    """The line of play a search expects."""
+    """A line of play, such as the principal variation of a search."""
 
-    actions: list[Any]  # numbers, or vectors in a continuous game
+    actions: list[Any]  # integers, or vectors in a continuous game
     # Of the actions that come from the tree, in the first tree that has them; NONE for outcomes of
-    # chance that an open-loop tree does not hold.
+    # chance, which an open-loop tree does not hold.
     edges: list[int]
-    complete: bool  # whether it reaches the end of the episode
-    tree_depth: int  # how many of the actions come from the tree
-    completed_by: str | None = None  # where the others come from
+    complete: bool  # whether the line reaches the end of the episode
+    tree_depth: int  # the number of actions that come from the tree
+    completed_by: str | None = None  # the name of what added the other actions
 
     @property
     def depth(self) -> int:
@@ -122,27 +126,28 @@ def follow(
     children: Callable[[Any], tuple[np.ndarray, np.ndarray, Callable[[int], Any]]],
     choose: Callable[[np.ndarray, np.ndarray], int] = robust_choice,
 ) -> list[Any]:
-    """The places met from `start` on by taking one child each time, the most visited one.
+    """The places from `start` on along the most visited child of each.
 
     Args:
-        children: visits and values (for who chooses) of a place's children, and how to get to one.
-        choose: which child to take, from visits and values; -1 for none.
+        children: visits and values (for the player to move) of a place's children, and a function
+            that returns the child of an index.
+        choose: the index of the child to take, from visits and values; -1 for none.
     """
     places = [start]
     while True:
-        visits, q, go = children(places[-1])
+        visits, q, child = children(places[-1])
         best = choose(visits, q)
         if best < 0:
             return places
-        places.append(go(best))
+        places.append(child(best))
 
 
 @dataclass(frozen=True)
 class Place:
-    """A node of the variation, in each tree that has it, and what led there."""
+    """A node of the variation, in each tree that has it, and the actions that led there."""
 
     nodes: tuple[Node, ...]
-    actions: tuple[Any, ...] = ()  # the edge's, and outcomes that an open-loop tree does not hold
+    actions: tuple[Any, ...] = ()  # of the edge, then outcomes that an open-loop tree lacks
     edge: int = NONE  # in the first tree of `nodes`
 
     @property
@@ -154,13 +159,13 @@ class Place:
         return any(node.tree.proof(node.edge) != "" for node in self.nodes)
 
     def child(self, tables: list[np.ndarray], action: Any, open_loop: bool) -> Place:
-        """Where `action` leads; in an open loop on to where a player acts."""
+        """The place after `action`; in an open loop, after the chance states that follow too."""
         edges = []
         for node, table in zip(self.nodes, tables, strict=True):
             found = np.flatnonzero(is_action(table, action) & (table["visits"] > 0))
             edges += [(node, node.edges[int(i)]) for i in found]
         nodes = [node.child(edge) for node, edge in edges]
-        actions = [nodes[0].tree.game._noted(action)]
+        actions = [nodes[0].tree.game.plain_action(action)]
         while open_loop and nodes[0].to_play == CHANCE:
             game, state = nodes[0].tree.game, nodes[0].state
             outcome, _ = max(game.outcomes(state), key=lambda each: each[1])
@@ -173,7 +178,7 @@ class Place:
 def completion(
     game: Game, complete: Any, rng: np.ndarray
 ) -> tuple[str, Callable[[np.record], Any]]:
-    """The name of a way to play on from the end of a tree, and the action it takes in a state."""
+    """The name of a completion of variations, and its function from a state to an action."""
     from uctree import evaluators
 
     if isinstance(complete, str) and complete == "playout":
@@ -189,17 +194,17 @@ def completion(
         )
     name = getattr(complete, "__qualname__", type(complete).__name__)
     if len(inspect.signature(complete).parameters) == 1:
-        return name, lambda state: game._noted(complete(state))
+        return name, lambda state: game.plain_action(complete(state))
     return name, _greedy(game, evaluators.compiled(complete), rng)
 
 
 def _at_random(game: Game, rng: np.ndarray) -> Callable[[np.record], Any]:
-    """Takes the actions that a playout takes."""
+    """A function that draws the actions a playout would draw."""
     from uctree import evaluators
 
-    bound = evaluators.bindings(game, evaluators.playout())
+    bound = game_bindings(game, evaluators.playout())
     draw = bind(bound["draw_action"], bound)
-    actions = evaluators.action_room(game)
+    actions = action_room(game)
 
     def take(state: np.record) -> Any:
         drawn = draw(StateView(game.copy(state)), actions, rng, game.data)
@@ -209,9 +214,9 @@ def _at_random(game: Game, rng: np.ndarray) -> Callable[[np.record], Any]:
 
 
 def _best_reply(game: Game) -> Callable[[np.record], Any]:
-    """Takes what is best for the mover when everyone who follows foresees the rest."""
+    """A function that takes the best action for the player to move, by backward induction."""
     if game.is_continuous:
-        from uctree.backward import BackwardSolver
+        from uctree.continuous.backward import BackwardSolver
 
         solver = BackwardSolver(game)
         return lambda state: solver.decision(state)[0]
@@ -221,13 +226,13 @@ def _best_reply(game: Game) -> Callable[[np.record], Any]:
     return _greedy_by(game, solution.value_of)
 
 
-SAMPLED = 64  # vectors a greedy line chooses from
+SAMPLED = 64  # vectors that a greedy line compares
 
 
 def _greedy(game: Game, evaluator: Any, rng: np.ndarray) -> Callable[[np.record], Any]:
-    """Takes the action after which the mover has most, by an evaluator; the first of equals.
+    """A function that takes the action of the largest value by an evaluator, the first of equals.
 
-    Of vectors it looks at some that are drawn as playouts draw.
+    In a continuous game it compares vectors drawn as in a playout.
     """
     return _greedy_by(game, _values_by(game, evaluator, rng), rng)
 
@@ -238,7 +243,7 @@ def _greedy_by(
     drawn = _at_random(game, rng) if rng is not None else None
 
     def take(state: np.record) -> Any:
-        player, worth = game.to_play(state), []
+        player, values = game.to_play(state), []
         if game.is_continuous and drawn is not None:
             actions = [drawn(state) for _ in range(SAMPLED)]
         else:
@@ -246,31 +251,33 @@ def _greedy_by(
         for action in actions:
             after, reward = game.step(state, action)
             rest = 0.0 if game.is_over(after) else game.discount * value(after)[player]
-            worth.append(reward[player] + rest)
-        return actions[int(np.argmax(worth))]
+            values.append(reward[player] + rest)
+        return actions[int(np.argmax(values))]
 
     return take
 
 
 def _values_by(game: Game, evaluator: Any, rng: np.ndarray) -> Callable[[np.record], np.ndarray]:
-    """What an evaluator says of a state, per player, in plain Python."""
-    from uctree import evaluators
-
-    value_leaf = bind(evaluator.value_leaf, evaluators.bindings(game, evaluator))
+    """A function that evaluates a state for every player, in plain Python."""
+    value_leaf = bind(evaluator.value_leaf, game_bindings(game, evaluator))
     longest = ENDLESS if evaluator.max_plies is None else evaluator.max_plies
 
     def value(state: np.record) -> np.ndarray:
         states = np.zeros(3, game.dtype)
         states[1] = state
         returns, reward = np.zeros((2, game.num_players))
-        status = value_leaf(
-            StateViews(states), evaluators.action_room(game),
-            np.zeros(game.max_outcomes + 1024), np.zeros(game.num_actions), reward, returns, rng,
-            np.zeros(1 + game.num_players * game.num_actions), evaluator.num_playouts,
-            min(longest, plies_left(game, state)), game.data,
+        # The fields of a search that evaluators read.
+        work = SimpleNamespace(
+            drawn=action_room(game), probabilities=np.zeros(game.max_outcomes + 1024),
+            reward=reward, returns=returns, logits=np.zeros(game.num_actions),
+            played=np.zeros(1 + game.num_players * game.num_actions), depth=0,
+            limits=(evaluator.num_playouts, longest, plies_left(game, state)),
         )  # fmt: skip
-        if status != evaluators.DONE:
-            raise BrokenGame(f"{evaluator.name} cannot value the state\n{game.show(state)}")
+        status = value_leaf(
+            SimpleNamespace(states=StateViews(states), work=work, rng=rng, data=game.data)
+        )
+        if status != DONE:
+            raise BrokenGame(f"{evaluator.name} cannot evaluate the state\n{game.show(state)}")
         return returns
 
     return value
@@ -285,5 +292,5 @@ def draw_outcome(game: Game, state: np.record, rng: np.ndarray) -> int:
 
 
 def plies_left(game: Game, state: np.record) -> int:
-    """How many plies may follow a state."""
+    """The largest number of plies that can follow a state."""
     return ENDLESS if game.max_plies is None else game.max_plies - ply_of(game, state)

@@ -1,4 +1,4 @@
-"""Agents that go wrong, each in a way of its own; below them some that are merely slow."""
+"""Agents that fail, each in its own way; below them some that are only slow."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import time
 
 from uctree.arena import RandomAgent
 from uctree.arena.external import Resigned
+
+FAILING = "tests/arena/failing.py"  # this file, as the text of an agent names it
 
 
 class _Fails(RandomAgent):
@@ -47,7 +49,7 @@ class Babbles(_Fails):
 
 
 class Resigns(_Fails):
-    """Gives up. `made` counts its kind in this process."""
+    """Resigns. `made` counts its instances in this process."""
 
     made = 0
 
@@ -76,7 +78,7 @@ class Dawdles(_Fails):
 
 
 class Scribbles(_Fails):
-    """Writes into the states it is shown."""
+    """Writes into the states that it receives."""
 
     def fail(self, state):
         action = self.game.legal(state)[0]
@@ -98,7 +100,7 @@ class LooksAway(RandomAgent):
 
 
 class Interrupts(_Fails):
-    """Presses Ctrl-C, in its third game."""
+    """Raises KeyboardInterrupt in its third game."""
 
     begun = 0
 
@@ -113,7 +115,7 @@ class Interrupts(_Fails):
 
 
 class Slow(RandomAgent):
-    """Takes its time, and leaves the number of its process in a file."""
+    """Sleeps before each action, and writes its process id to a folder."""
 
     def __init__(self, seconds=0.02, folder=None):
         self.seconds = seconds
@@ -126,7 +128,7 @@ class Slow(RandomAgent):
 
 
 class Warms(RandomAgent):
-    """Takes its time before an episode only."""
+    """Sleeps before an episode only."""
 
     def begin(self, game, player, seed):
         super().begin(game, player, seed)
@@ -153,7 +155,7 @@ class Sulks:
 
 
 class Watches(RandomAgent):
-    """Notes all it is told."""
+    """Records all calls of `watch`."""
 
     def begin(self, game, player, seed):
         super().begin(game, player, seed)
@@ -167,7 +169,7 @@ class Watches(RandomAgent):
 
 
 class Multiplies(RandomAgent):
-    """Lets another process think."""
+    """Starts another process for each action."""
 
     def act(self, state):
         thinker = multiprocessing.get_context("spawn").Process(target=os.getpid)

@@ -1,4 +1,4 @@
-"""Ablations: who meets whom, what is known of the truth, and what is stored."""
+"""Ablations: pairings, tables, and stored games."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import xml.etree.ElementTree as xml
 import numpy as np
 import pytest
 
-from uctree import UctreeError, cli
+from uctree import UctreeError
 from uctree.arena import ablate, match, read_games
 from uctree.arena.ratings import rate
 
@@ -28,15 +28,15 @@ def chain(tmp_path_factory):
     return found, folder
 
 
-def told(ablation):
-    """All of an ablation but how long it took."""
+def without_seconds(ablation):
+    """The content of an ablation except how long it took."""
     content = ablation.to_json()
     for row in content["rows"]:
         del row["seconds_per_action"]
     return content
 
 
-# --- what comes out ------------------------------------------------------------------------------
+# --- the result ----------------------------------------------------------------------------------
 
 
 def test_a_hundred_times_the_simulations_are_surely_stronger():
@@ -72,7 +72,7 @@ def test_elo_adds_up_along_a_chain(chain):
     assert second.gain == pytest.approx(second.elo)
     assert third.elo == pytest.approx(second.elo + third.gain)
     alone = rate(found.meetings[1].result.points, anchor=0)
-    # Those who never met lend each other nothing: the link is that of its own games.
+    # Settings that never played each other have no common prior: only their own games count.
     assert third.gain == pytest.approx(alone.elo[1], abs=1e-6)
 
 
@@ -98,7 +98,7 @@ def test_every_budget_has_rows_of_its_own():
         ("all", [(0, 1), (0, 2), (1, 2)]),
     ],
 )
-def test_the_pairing_says_who_meets(pairing, met):
+def test_the_pairing_determines_the_matches(pairing, met):
     found = ablate("tic_tac_toe", {"simulations": "1,2,3"}, num_games=2, pairing=pairing)
     assert [meeting.pair for meeting in found.meetings] == met
     openings = [[r.opening for r in meeting.result.records] for meeting in found.meetings]
@@ -109,7 +109,7 @@ def test_in_a_game_of_three_the_first_has_the_seats_that_are_left():
     found = ablate(THREE, {"simulations": "1,100"}, num_games=12)
     first, second = found.table
     assert (first.games, second.games) == (24, 12)
-    # It is not rated with itself: what one wins the other loses.
+    # It is not rated against itself: one setting wins what the other loses.
     assert first.score + second.score == pytest.approx(1)
 
 
@@ -141,12 +141,12 @@ def test_alone_an_interrupted_setting_is_compared_by_the_openings_that_it_has_pl
     assert np.isfinite(first.return_interval).all()
     assert second.more_interval == (-np.inf, np.inf)
     assert "unknown" in str(found)
-    told = json.loads(json.dumps(found.to_json(), allow_nan=False))
-    assert told["rows"][1]["more_interval"] is None
+    content = json.loads(json.dumps(found.to_json(), allow_nan=False))
+    assert content["rows"][1]["more_interval"] is None
     assert "inf" not in found.chart()
 
 
-def test_seconds_per_action_are_weighed_by_actions(chain):
+def test_seconds_per_action_are_weighted_by_actions(chain):
     found, _ = chain
     row = found.table[1]
     seats = [(record, record.agents.index(row.setting)) for meeting in found.meetings
@@ -159,17 +159,17 @@ def test_seconds_per_action_are_weighed_by_actions(chain):
 # --- files ---------------------------------------------------------------------------------------
 
 
-def test_the_same_call_goes_on_and_changes_nothing(chain):
+def test_the_same_call_again_changes_nothing(chain):
     found, folder = chain
     before = {path.name: path.read_bytes() for path in folder.glob("*.jsonl")}
     assert sorted(before) == ["games-2-against-1.jsonl", "games-3-against-2.jsonl"]
     again = ablate("tic_tac_toe", {"simulations": [10, 50, 200]}, num_games=20,
                    pairing="neighbours", openings=1, folder=folder)  # fmt: skip
-    assert told(again) == told(found)
+    assert without_seconds(again) == without_seconds(found)
     assert {path.name: path.read_bytes() for path in folder.glob("*.jsonl")} == before
 
 
-def test_what_was_interrupted_goes_on_to_the_same_end(tmp_path):
+def test_an_interrupted_ablation_is_resumed_to_the_same_end(tmp_path):
     def interrupt(progress):
         if progress.done == 7:
             raise KeyboardInterrupt
@@ -179,7 +179,7 @@ def test_what_was_interrupted_goes_on_to_the_same_end(tmp_path):
     assert (stopped.status, stopped.num_games) == ("interrupted", 7)
     assert len(stopped.table) == 3
     resumed = ablate(*arguments, num_games=6, folder=tmp_path)
-    assert told(resumed) == told(ablate(*arguments, num_games=6))
+    assert without_seconds(resumed) == without_seconds(ablate(*arguments, num_games=6))
 
 
 def test_more_games_leave_the_first_ones_as_they_are(tmp_path):
@@ -205,7 +205,7 @@ def test_several_processes_play_the_same_games(chain):
     found, _ = chain
     again = ablate("tic_tac_toe", {"simulations": [10, 50, 200]}, num_games=20,
                    pairing="neighbours", openings=1, processes=2)  # fmt: skip
-    assert told(again) == told(found)
+    assert without_seconds(again) == without_seconds(found)
 
 
 def test_the_folder_of_another_grid_is_refused(chain):
@@ -253,14 +253,14 @@ def test_progress_counts_all_games():
         ({"solver": "true,perhaps"}, {}, "setting solver=perhaps: solver must be True or False"),
         ({"selection": "ucb1(),pct()"}, {}, "unknown 'pct'; did you mean puct"),
         ({"selection.ucb1.c": "1,many"}, {}, r"ucb1\(c='many'\).*signature is ucb1\(c="),
-        (BUDGETS, {"simulations": 5}, "simulations is part of the grid; leave the budget"),
+        (BUDGETS, {"simulations": 5}, "simulations is part of the grid; omit the budget"),
         ({"solver": "true,false"}, {"simulations": 5, "seconds": 1}, "not both"),
         ({"solver": "true,false"}, {"simulations": [5, 5]}, "and each once"),
-        ({"solver": "true,false"}, {"simulations": 0}, "simulations are whole numbers"),
+        ({"solver": "true,false"}, {"simulations": 0}, "simulations must be whole numbers"),
         ({"solver": "true,false"}, {"pairing": "some"}, "pairing is first, neighbours, all"),
     ],
 )
-def test_a_mistake_is_told_before_the_first_game(vary, options, message, tmp_path):
+def test_a_mistake_is_reported_before_the_first_game(vary, options, message, tmp_path):
     with pytest.raises(UctreeError, match=message):
         ablate("tic_tac_toe", vary, folder=tmp_path / "new", **options)
     assert not (tmp_path / "new").exists()
@@ -271,60 +271,7 @@ def test_a_setting_that_was_not_played_is_not_found(chain):
         chain[0].row("c=1")
 
 
-# --- the command ---------------------------------------------------------------------------------
-
-
-def test_the_command_prints_a_table_and_fills_a_folder(tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert cli.main(["ablate", "tic_tac_toe", "--vary", "simulations=1,20", "--games", "4"]) == 0
-    printed = capsys.readouterr()
-    assert "simulations=20" in printed.out
-    assert printed.err == "uctree: wrote ablation-tic_tac_toe\n"
-    names = {path.name for path in (tmp_path / "ablation-tic_tac_toe").iterdir()}
-    assert names == {
-        "grid.json", "games-2-against-1.jsonl", "table.md", "chart.svg", "ablation.json",
-    }  # fmt: skip
-
-
-def test_the_command_reads_budgets_and_common_options(tmp_path, capsys):
-    status = cli.main(
-        ["ablate", "tic_tac_toe", "--vary", "selection.ucb1.c=0.5,2", "--simulations", "5,10",
-         "--base", "solver=True", "--games", "2", "--folder", str(tmp_path), "--json"]
-    )  # fmt: skip
-    content = json.loads(capsys.readouterr().out)
-    rows = content["rows"]
-    assert status == 0
-    assert content["settings"] == {"openings": 2, "seed": 0, "max_seconds": None}
-    assert [row["budget"] for row in rows] == ["simulations=5"] * 2 + ["simulations=10"] * 2
-    assert rows[0]["agent"] == "search(simulations=5, solver=True, selection=ucb1(c=0.5))"
-
-
-def test_the_command_reads_openings_from_a_file(tmp_path, capsys):
-    (tmp_path / "openings.txt").write_text("5 1\n# the corner\n1\n")
-    status = cli.main(
-        ["ablate", "tic_tac_toe", "--vary", "simulations=1,5", "--games", "4", "--openings",
-         str(tmp_path / "openings.txt"), "--folder", str(tmp_path / "all")]
-    )  # fmt: skip
-    assert status == 0
-    lines = (tmp_path / "all" / "games-2-against-1.jsonl").read_text().splitlines()
-    assert [json.loads(line)["opening"] for line in lines[1::2]] == [[4, 0], [0]]
-
-
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [
-        (["--vary", "solver"], "cannot read 'solver'"),
-        (["--vary", "solver=true,false", "--simulations", "ten"], "--simulations ten: expected"),
-    ],
-)
-def test_the_command_tells_mistakes_in_one_line(more, message, capsys, tmp_path):
-    assert cli.main(["ablate", "tic_tac_toe", *more, "--folder", str(tmp_path)]) == 2
-    printed = capsys.readouterr().err
-    assert message in printed
-    assert printed.count("\n") == 1
-
-
-def test_points_of_a_pair_are_weighed_by_opening(chain):
+def test_points_of_a_pair_are_weighted_by_opening(chain):
     found, _ = chain
     result = found.meetings[0].result
     assert result.points.shape == (10, 2, 2)

@@ -90,34 +90,34 @@ def test_a_search_agent_has_another_seed_at_every_ply(monkeypatch):
 
 
 @pytest.mark.parametrize("game", [games.tic_tac_toe(), games.pig(20)], ids=lambda game: game.name)
-def test_an_agent_that_keeps_its_tree_goes_on_from_it(game, monkeypatch):
-    kept = []
+def test_an_agent_with_reuse_continues_its_tree(game, monkeypatch):
+    reused = []
     plain = Searcher.search
 
     def noted(searcher, *given, **options):
-        kept.append(0 if searcher.tree is None else searcher.tree.simulations)
+        reused.append(0 if searcher.tree is None else searcher.tree.simulations)
         return plain(searcher, *given, **options)
 
     monkeypatch.setattr(Searcher, "search", noted)
     record = play(game, [functools.partial(SearchAgent, 200, reuse=True), "random"], seed=2)
     assert record.end == "over"
-    assert kept[0] == 0
-    assert max(kept[1:]) > 0
+    assert reused[0] == 0
+    assert max(reused[1:]) > 0
 
 
-def test_an_agent_may_keep_its_tree_with_an_open_loop_and_against_paranoid_opponents():
+def test_an_agent_may_reuse_its_tree_with_an_open_loop_and_against_paranoid_opponents():
     for options in ("open_loop=True", "opponents=paranoid"):
         agents = [f"search(simulations=30, reuse=True, {options})"] * 2
         assert play("pig(10)", agents, seed=1).end == "over", options
 
 
-def test_a_gumbel_root_cannot_keep_its_tree_and_the_agent_says_so():
+def test_a_gumbel_root_refuses_reuse():
     def favourites(state, values, logits):
         logits[0] = 1.0
 
     rule = selection.gumbel()
     agent = SearchAgent(16, reuse=True, root_selection=rule, evaluator=favourites)
-    with pytest.raises(ValueError, match="cannot use a tree that was kept"):
+    with pytest.raises(ValueError, match="cannot continue a tree"):
         agent.prepare(games.tic_tac_toe())
 
 

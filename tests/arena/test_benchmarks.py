@@ -1,4 +1,4 @@
-"""What the scripts in benchmarks/ are going to play can be played; they take hours themselves."""
+"""The games and agents of the scripts in benchmarks/ exist; the scripts themselves take hours."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 @pytest.fixture(scope="module")
 def studies(tmp_path_factory):
-    """The commands that ablations.sh runs, by a `uctree` that only writes down what it is told."""
+    """The commands that ablations.sh runs, recorded by a stand-in for `uctree`."""
     folder = tmp_path_factory.mktemp("studies")
-    program, told = folder / "uctree", folder / "told"
-    program.write_text(f'#!/bin/sh\nprintf "%s\\t" "$@" >> {told}\necho >> {told}\n')
+    program, log = folder / "uctree", folder / "log"
+    program.write_text(f'#!/bin/sh\nprintf "%s\\t" "$@" >> {log}\necho >> {log}\n')
     program.chmod(0o755)
     environment = os.environ | {"UCTREE": str(program), "RESULTS": str(folder)}
     subprocess.run(["sh", BENCHMARKS / "ablations.sh"], env=environment, check=True)
-    return [line.split("\t")[:-1] for line in told.read_text().splitlines()]
+    return [line.split("\t")[:-1] for line in log.read_text().splitlines()]
 
 
 def test_every_study_is_a_grid_of_agents(studies):
@@ -42,12 +42,12 @@ def test_every_study_is_a_grid_of_agents(studies):
             make_agent(setting.agent(budget))
 
 
-def test_no_study_writes_where_another_does(studies):
+def test_no_two_studies_share_a_folder(studies):
     folders = [tokens[tokens.index("--folder") + 1] for tokens in studies]
     assert len(set(folders)) == len(folders)
 
 
-def test_a_part_that_there_is_not_is_named():
+def test_an_unknown_part_is_named():
     command = ["sh", BENCHMARKS / "ablations.sh", "luck"]
     ended = subprocess.run(command, capture_output=True, text=True)
     assert ended.returncode == 2

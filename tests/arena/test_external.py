@@ -98,7 +98,7 @@ def is_there(pid: int) -> bool:
     return True
 
 
-def test_an_episode_is_told_and_asked_for(program, tmp_path) -> None:
+def test_a_program_receives_the_actions_of_an_episode(program, tmp_path) -> None:
     game = go(9)
     agent = program(
         "e5 PASS", setup=("boardsize {size}", "clear_board", "komi {komi}", "seed {seed}")
@@ -121,7 +121,7 @@ def test_an_episode_is_told_and_asked_for(program, tmp_path) -> None:
     ]  # fmt: skip
 
 
-def test_an_own_action_it_was_not_asked_for_is_told(program, tmp_path) -> None:
+def test_an_own_action_that_it_did_not_choose_is_sent(program, tmp_path) -> None:
     game = go(9)
     agent = program("")
     agent.begin(game, 0, 1)
@@ -150,7 +150,7 @@ def test_what_it_played_cannot_be_taken_back(program) -> None:
         agent.watch(game.start(), 0)
 
 
-def test_giving_up_is_told_with_the_player(program) -> None:
+def test_a_resignation_names_the_player(program) -> None:
     game = go(9)
     agent = program("resign")
     agent.begin(game, 0, 1)
@@ -163,7 +163,7 @@ def test_giving_up_is_told_with_the_player(program) -> None:
     ("script", "message"),
     [
         ("error", "refused 'genmove black': cannot think"),
-        ("K9", "answered 'genmove black' so: 'K9' is not a legal action here"),
+        ("K9", "replied to 'genmove black': 'K9' is not a legal action here"),
         ("nonsense", "'nonsense' is not a legal action here"),
     ],
 )
@@ -212,22 +212,22 @@ def test_a_late_reply_is_an_error_and_ends_the_program(program, habit: str) -> N
     assert not is_there(process)
 
 
-def test_a_program_that_dies_is_started_again_and_told_everything(program, tmp_path) -> None:
+def test_a_program_that_dies_is_started_again_and_receives_the_episode(program, tmp_path) -> None:
     game = go(9)
     agent = program("die_once E5")
     agent.begin(game, 1, 1)
     agent.watch(game.start(), 0)
     assert agent.act(game.play([0])) == 40
-    told = ["boardsize 9", "clear_board", "play black A1", "genmove white"]
-    assert asked(tmp_path) == 2 * told
+    commands = ["boardsize 9", "clear_board", "play black A1", "genmove white"]
+    assert asked(tmp_path) == 2 * commands
 
 
-def test_a_program_that_dies_again_is_an_error_with_its_last_words(program) -> None:
+def test_a_program_that_dies_again_is_an_error_with_the_end_of_its_stderr(program) -> None:
     agent = program("die")
     agent.begin(go(9), 0, 1)
-    with pytest.raises(ProgramFailed, match=r"status 3 when asked 'genmove black'.*broke inside"):
+    with pytest.raises(ProgramFailed, match=r"status 3 after 'genmove black'.*broke inside"):
         agent.act(go(9).start())
-    agent.begin(go(9), 0, 1)  # a new episode is a new chance
+    agent.begin(go(9), 0, 1)  # a new episode starts a new process
     assert agent.ask("name") == ""
 
 
@@ -242,7 +242,7 @@ def test_closing_leaves_no_process(program, tmp_path) -> None:
     assert asked(tmp_path)[-1] == "quit"
 
 
-def test_an_agent_that_is_forgotten_leaves_no_process(tmp_path) -> None:
+def test_a_garbage_collected_agent_leaves_no_process(tmp_path) -> None:
     (tmp_path / "program.py").write_text(PROGRAM)
     command = [sys.executable, str(tmp_path / "program.py"), "E5", str(tmp_path / "log.txt")]
     agent = GtpAgent(command)
@@ -253,7 +253,7 @@ def test_an_agent_that_is_forgotten_leaves_no_process(tmp_path) -> None:
     assert not is_there(process)
 
 
-def test_a_missing_program_is_told_with_how_to_get_it() -> None:
+def test_a_missing_program_is_reported_with_how_to_install_it() -> None:
     agent = GtpAgent("no_such_program --mode gtp", install="apt install no-such-program")
     with pytest.raises(
         ProgramFailed, match=r"cannot start 'no_such_program'.*apt install no-such-program"
@@ -276,7 +276,7 @@ def test_games_it_cannot_play_are_refused(
         program("", setup=setup).begin(game, 0, 1)
 
 
-def test_preparing_tells_what_an_episode_would_trip_over(program) -> None:
+def test_preparing_raises_the_error_that_an_episode_would_raise(program) -> None:
     program("").prepare(go(9))
     with pytest.raises(ProgramFailed, match="cannot start 'no_such_program'"):
         GtpAgent("no_such_program").prepare(go(9))

@@ -64,9 +64,9 @@ def test_numbers_words_and_rules_mean_the_same_in_text_and_in_python():
 def test_any_option_of_a_search_may_vary(vary):
     budget = {} if "simulations" in vary else {"simulations": 10}
     agents = [make_agent(setting.agent(budget)) for setting in read_grid(vary).settings]
-    told = [(agent.simulations, agent.reuse, agent.options) for agent in agents]
-    assert len(told) > 1
-    assert all(one != other for one, other in itertools.combinations(told, 2))
+    settings = [(agent.simulations, agent.reuse, agent.options) for agent in agents]
+    assert len(settings) > 1
+    assert all(one != other for one, other in itertools.combinations(settings, 2))
 
 
 def test_a_budget_in_the_grid_is_found():
@@ -82,23 +82,23 @@ def test_values_are_split_at_commas_outside_of_brackets():
 @pytest.mark.parametrize(
     ("vary", "base", "message"),
     [
-        ({}, "", "say what varies, as selection.puct.c=0.5,1,2"),
+        ({}, "", "no option varies; give one, as selection.puct.c=0.5,1,2"),
         ({"selection.puct.c": "1"}, "", "a grid of one setting has nothing to compare: c=1"),
         ({"selection.puct.c": "1,,2"}, "", "selection.puct.c: a value is missing"),
         ({"selection.puct.c": "1,1"}, "", "selection.puct.c: 1 is given twice"),
         ({"selection.puctt.c": "1,2"}, "", "unknown 'puctt'; did you mean puct"),
         ({"selection.puct.cc": "1,2"}, "", r"no parameter 'cc'; did you mean c\? the signature is"),
         ({"selection.puct": "1,2"}, "", "puct has no parameter ''; .*signature is puct"),
-        ({"solver.puct.c": "1,2"}, "", "solver has no rules; .*those that have: selection"),
-        ({"selection": "ucb1(),puct()", "selection.puct.c": "1"}, "", "varies as a whole and in"),
+        ({"solver.puct.c": "1,2"}, "", "solver has no rules; .*options with rules: selection"),
+        ({"selection": "ucb1(),puct()", "selection.puct.c": "1"}, "", "puct.c cannot both vary"),
         ({"selection.puct.c": "1", "selection.ucb1.c": "1"}, "", "puct and ucb1 at once"),
         ({"selection.puct.c": "1,2"}, "selection=ucb1()", "selection=ucb1.. is common to all"),
-        ({"solver": "true,false"}, "solver=True", "solver varies, and is common"),
+        ({"solver": "true,false"}, "solver=True", "solver both varies and is common"),
         ({"solver": "true,false"}, "solver=", "cannot read the common options 'solver='"),
-        ({"simulations": "0,5"}, "", "simulations are whole numbers of at least 1; got 0"),
-        ({"simulations": "ten,20"}, "", "simulations are whole numbers"),
-        ({"seconds": "0.1,0"}, "", "seconds are numbers above 0; got 0"),
-        ({"reuse": "maybe,true"}, "", "reuse is true or false"),
+        ({"simulations": "0,5"}, "", "simulations must be whole numbers of at least 1; got 0"),
+        ({"simulations": "ten,20"}, "", "simulations must be whole numbers"),
+        ({"seconds": "0.1,0"}, "", "seconds must be numbers above 0; got 0"),
+        ({"reuse": "maybe,true"}, "", "reuse must be true or false"),
         ({"solver": [object(), True]}, "", "a value is a number or text"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Ratings: against choix, against formulas, and whether the intervals keep their word."""
+"""Ratings: against choix, against formulas, and the coverage of the intervals."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_ratings_expect_as_many_points_as_were_won():
     assert expected == pytest.approx(won.sum(axis=1))
 
 
-def test_a_long_chain_of_wins_can_be_rated_only_where_it_closes():
+def test_a_long_chain_of_wins_can_be_rated_only_if_it_closes():
     n = 9
     won = np.zeros((n, n))
     won[range(n - 1), range(1, n)] = 1.0
@@ -124,7 +124,7 @@ def test_extreme_records_converge():
     assert r[0] > r[1] > r[2]
     with pytest.raises(UctreeError, match=r"finite and not negative; got -1e\+06 to -1"):
         bradley_terry(-won - np.eye(3))
-    with pytest.raises(UctreeError, match=r"\[..., n, n\].*got the shape \(2, 3\)"):
+    with pytest.raises(UctreeError, match=r"\[..., n, n\].*got \(2, 3\)"):
         bradley_terry(won[:2])
 
 
@@ -263,7 +263,7 @@ def test_a_test_that_means_nothing_is_refused(arguments, message):
 
 
 def test_a_score_that_no_pair_of_games_has_is_refused():
-    with pytest.raises(UctreeError, match=r"scores of pairs are 0, 0.25, 0.5, 0.75 or 1; got"):
+    with pytest.raises(UctreeError, match=r"scores of pairs must be 0, 0.25, 0.5, 0.75 or 1; got"):
         Sprt(0, 10).test([0.3])
 
 

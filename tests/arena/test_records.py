@@ -56,14 +56,14 @@ def test_chance_is_shown_as_such():
     assert "chance plays" in str(play("pig(10)", ["random", "random"]))
 
 
-def test_a_game_of_ones_own_has_to_be_given(tmp_path):
+def test_a_users_game_has_to_be_given(tmp_path):
     plain = games.tic_tac_toe()
     game = uctree.Game(
         plain.dtype, plain.rules.legal, plain.rules.step, num_players=2, num_actions=9, name="mine"
     )
     path = tmp_path / "games.jsonl"
     match(game, ["random", "random"], num_games=2, path=path)
-    with pytest.raises(UctreeError, match="is of 'mine', not one of ours; pass game="):
+    with pytest.raises(UctreeError, match="was played in your game 'mine'; pass game="):
         read_games(path)
     assert len(read_games(path, game)) == 2
 
@@ -72,25 +72,25 @@ def test_a_game_of_ones_own_has_to_be_given(tmp_path):
     ("line", "values", "message"),
     [
         (0, {"format": "something"}, "is not the file of a match"),
-        (0, {"version": 2}, "has version 2 of the format, and this uctree reads 1"),
-        (0, {"game": None}, "its header is damaged, and has no 'game'"),
+        (0, {"version": 2}, "has version 2 of the format, but this uctree reads 1"),
+        (0, {"game": None}, "its header is damaged: it has no 'game'"),
         (0, {"agents": {"random": "random"}}, "its header does not name greedy"),
         (0, {"game": {"name": "x", "spec": "x(1)"}}, r"cannot make the game 'x\(1\)'"),
-        (0, {"game": {"name": "nim", "spec": "nim()"}}, "is of another game than nim"),
+        (0, {"game": {"name": "nim", "spec": "nim()"}}, "was played in another game than nim"),
         (1, {"actions": [0, 0]}, "line 2, game 0: action 0 is not legal"),
         (1, {"actions": ["0"]}, r"line 2 is damaged: not a game of tic_tac_toe: actions are"),
         (1, {"actions": 3}, "line 2 is damaged"),
-        (1, {"returns": [0.5, 0.5]}, "line 2, game 0: the rules pay .* and .0.5, 0.5. was stored"),
+        (1, {"returns": [0.5, 0.5]}, "line 2, game 0: the rules pay .* but .0.5, 0.5. was stored"),
         (1, {"returns": [1.0]}, "line 2 is damaged"),
-        (1, {"end": "cut"}, "the episode is over by the rules, and 'cut' was stored"),
-        (1, {"end": "resigned"}, "nobody is to play at the end, and 'resigned' was stored"),
+        (1, {"end": "cut"}, "the episode is over by the rules, but 'cut' was stored"),
+        (1, {"end": "resigned"}, "no player is to move at the end, but 'resigned' was stored"),
         (1, {"end": "draw"}, "line 2 is damaged: .*end is 'draw'"),
         (1, {"number": 1.5}, "number is 1.5"),
         (1, {"forfeiter": 9}, "forfeiter is 9"),
-        (2, {"number": 0}, "line 3: game 0 is there twice"),
+        (2, {"number": 0}, "line 3: game 0 occurs twice"),
     ],
 )
-def test_what_is_wrong_with_a_file_is_said(path, line, values, message):
+def test_a_damaged_file_is_refused(path, line, values, message):
     change(path, line, **values)
     with pytest.raises(UctreeError, match=message):
         read_games(path)
@@ -119,7 +119,7 @@ def test_a_file_without_games_has_no_result(path):
         read_match(path)
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path):
+def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(UctreeError, match="No such file"):
         read_games(tmp_path / "nothing.jsonl")
 

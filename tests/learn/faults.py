@@ -1,4 +1,4 @@
-"""Faults for tests of files: processes killed at a write, full disks, flipped and cut-off files."""
+"""Faults for tests of files: processes killed at a write, full disks, damaged files."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ ROOT = Path(__file__).parent.parent.parent
 
 
 def plain_weights(iteration: int) -> dict[str, np.ndarray]:
-    """Weights that need no torch, and tell of which iteration they are."""
+    """Weights that need no torch, different for every iteration."""
     rng = np.random.default_rng(iteration)
     return {"layer.weight": rng.normal(size=(50, 40)).astype(np.float32), "bias": np.arange(3)}
 
 
 def killed_at(call: int, work: Callable[[], None]) -> int:
-    """Do `work` in a process that is killed (-9) at its n-th change of a file; how many it did.
+    """Do `work` in a process that is killed (-9) at its n-th change of a file; return n.
 
-    Changes are writes, of which the one it dies in does a part, and replaced, deleted, made or
-    shortened files. A process that was not killed because it did fewer returns minus their number.
+    Changes are writes, of which the last is done in part, and replaced, deleted, created or
+    truncated files. If the process makes fewer changes, it is not killed, and minus their number is
+    returned.
     """
     reader, writer = os.pipe()
     with warnings.catch_warnings():
@@ -44,8 +45,8 @@ def killed_at(call: int, work: Callable[[], None]) -> int:
         finally:
             os._exit(status)
     os.close(writer)
-    with os.fdopen(reader) as told:
-        text = told.read()
+    with os.fdopen(reader) as pipe:
+        text = pipe.read()
     _, status = os.waitpid(child, 0)
     if os.WIFSIGNALED(status):
         assert os.WTERMSIG(status) == signal.SIGKILL
@@ -55,7 +56,7 @@ def killed_at(call: int, work: Callable[[], None]) -> int:
 
 
 def _count_changes(call: int) -> list[int]:
-    """Have the process kill itself at its n-th change of a file."""
+    """Make the process kill itself at its n-th change of a file."""
     counted = [0]
 
     def is_last() -> bool:
@@ -109,7 +110,7 @@ def _count_changes(call: int) -> list[int]:
 
 
 def killed_after(seconds: float, code: str, *arguments: object) -> str:
-    """What a Python process printed until it was killed (-9), so long after its first line."""
+    """What a Python process printed until it was killed (-9), `seconds` after its first line."""
     with subprocess.Popen(
         [sys.executable, "-c", code, *map(str, arguments)],
         stdout=subprocess.PIPE,
@@ -126,15 +127,15 @@ def killed_after(seconds: float, code: str, *arguments: object) -> str:
 
 @contextlib.contextmanager
 def small_disk(folder: Path, num_bytes: int) -> Iterator[Path]:
-    """A folder that holds so many bytes and no more; the test is skipped where there is none."""
+    """A folder with this capacity; the test is skipped if none can be mounted."""
     folder.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", f"size={num_bytes}", "tmpfs", str(folder)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     except OSError as error:
-        pytest.skip(f"no disk of a limited size can be had here: {error}")
+        pytest.skip(f"no disk of a limited size can be mounted: {error}")
     if done.returncode:
-        pytest.skip(f"no disk of a limited size can be had here: {done.stderr.strip()}")
+        pytest.skip(f"no disk of a limited size can be mounted: {done.stderr.strip()}")
     try:
         yield folder
     finally:
@@ -142,7 +143,7 @@ def small_disk(folder: Path, num_bytes: int) -> Iterator[Path]:
 
 
 def mutated(content: bytes, rng: np.random.Generator) -> bytes:
-    """The bytes with something flipped, cut off, added, moved or left out."""
+    """The bytes with a flipped bit, or with bytes cut off, replaced, removed or added."""
     kind = rng.integers(6)
     place = int(rng.integers(len(content)))
     length = int(rng.integers(1, 64))
@@ -157,3 +158,10 @@ def mutated(content: bytes, rng: np.random.Generator) -> bytes:
     if kind == 4:
         return content[:place] + content[place + length :]
     return content + rng.bytes(length)
+
+
+def flip(path: Path) -> None:
+    """Flip a bit in the middle of a file."""
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)

@@ -11,17 +11,17 @@ import pytest
 
 import uctree
 from uctree import BrokenGame, UctreeError, games
-from uctree.forest import Forest
+from uctree.engine.driver import BatchedSearch
 
 torch = pytest.importorskip("torch", reason="the learn extra is not installed")
 pytest.importorskip("onnxruntime", reason="the learn extra is not installed")
 
-from tests.learn.test_network import Own, shaken  # noqa: E402
+from tests.learn.networks import Own, shaken  # noqa: E402
 from uctree.learn import inference, network, targets  # noqa: E402
 
 
 def small(game, seed=1):
-    """A network that says something, with batch norms that have seen observations."""
+    """A network with random weights, whose batch norms have seen observations."""
     module = shaken(network.default_network(game, width=16, depth=2), seed)
     module(torch.from_numpy(random_planes(game, 32)))
     return module.eval()
@@ -33,14 +33,14 @@ def random_planes(game, count, seed=1):
 
 
 @pytest.mark.parametrize("game", [games.tic_tac_toe(), games.connect_four()], ids=lambda g: g.name)
-def test_with_8_bits_a_network_says_nearly_the_same(game):
+def test_8_bits_give_nearly_the_same_results(game):
     module, shown = small(game), random_planes(game, 64, seed=2)
     content = inference.int8_bytes(module, game, random_planes(game, 128))
     exact = inference.predictor(module, game, backend="onnx")(shown)
-    small_one = inference.onnx_evaluator(content, game).outside.value(shown)
-    for here, there in zip(exact, small_one, strict=True):
-        spread = here.max() - here.min()
-        assert 0 < np.abs(here - there).max() < 0.15 * spread
+    small_one = inference.onnx_evaluator(content, game).batch.value(shown)
+    for one, other in zip(exact, small_one, strict=True):
+        spread = one.max() - one.min()
+        assert 0 < np.abs(one - other).max() < 0.15 * spread
 
 
 def test_with_8_bits_returns_without_bounds_stay_right():
@@ -52,7 +52,7 @@ def test_with_8_bits_returns_without_bounds_stay_right():
     assert np.abs(exact - there).mean() < 0.2 * exact.std()
 
 
-def test_8_bits_can_be_had_without_observations_of_ones_own():
+def test_8_bits_need_no_observations_from_the_caller():
     game = games.tic_tac_toe()
     module, shown = small(game), inference.random_observations(game, 20)
     exact = inference.predictor(module, game)(shown)
@@ -68,7 +68,7 @@ def test_8_bits_can_be_had_without_observations_of_ones_own():
     [games.tic_tac_toe(), games.connect_four(), games.othello(6), games.dots_and_boxes(2, 2)],
     ids=lambda game: game.name,
 )
-def test_torch_and_onnx_say_the_same(game, count):
+def test_torch_and_onnx_give_the_same_results(game, count):
     module = small(game)
     observations = random_planes(game, count)
     by_torch = inference.predictor(module, game)(observations)
@@ -126,35 +126,38 @@ def test_the_mean_over_symmetries_is_that_of_all_images():
     assert values[0] == pytest.approx(answers[1].mean(axis=0), abs=1e-6)
 
 
-def test_torch_follows_the_module_and_onnx_keeps_its_weights():
+def test_torch_follows_the_module_and_onnx_copies_its_weights():
     game = games.tic_tac_toe()
     module, observations = small(game), random_planes(game, 2)
     live = inference.predictor(module, game)
-    kept = inference.predictor(module, game, backend="onnx")
-    before = live(observations)[0].copy(), kept(observations)[0].copy()
+    copied = inference.predictor(module, game, backend="onnx")
+    before = live(observations)[0].copy(), copied(observations)[0].copy()
     shaken(module, seed=2)
     assert np.abs(live(observations)[0] - before[0]).max() > 1e-3
-    assert np.array_equal(kept(observations)[0], before[1])
+    assert np.array_equal(copied(observations)[0], before[1])
 
 
-def test_a_search_forgets_what_other_weights_have_said():
+def test_the_evaluation_cache_is_cleared_when_weights_change():
     game = games.tic_tac_toe()
     module = small(game)
 
     def priors(forest):
-        forest.plant([0], [game.start()], num_simulations=20)
+        forest.reset([0], [game.start()], num_simulations=20)
         forest.run()
         return forest.root(0).priors.copy()
 
-    forest = Forest(game, 1, evaluator=inference.evaluator(module, game))
+    forest = BatchedSearch(game, 1, evaluator=inference.evaluator(module, game))
     before = priors(forest)
     shaken(module, seed=2)
-    found, fresh = priors(forest), Forest(game, 1, evaluator=inference.evaluator(module, game))
+    found, fresh = (
+        priors(forest),
+        BatchedSearch(game, 1, evaluator=inference.evaluator(module, game)),
+    )
     assert found == pytest.approx(priors(fresh), abs=1e-6)
     assert np.abs(found - before).max() > 1e-3
 
 
-def test_asking_does_not_teach_batch_norms():
+def test_inference_does_not_change_batch_norms():
     game = games.connect_four()
     module = small(game).train()
     before = {name: value.clone() for name, value in module.state_dict().items()}
@@ -179,7 +182,7 @@ def test_the_buffer_of_observations_is_read_where_it_is():
     assert seen == [buffer.ctypes.data]
 
 
-def test_torch_computes_with_one_thread_whoever_asks():
+def test_torch_computes_with_one_thread_in_every_calling_thread():
     game = games.tic_tac_toe()
     numbers = []
 
@@ -244,14 +247,14 @@ def test_a_file_of_another_game_is_refused(tmp_path):
     with pytest.raises(BrokenGame, match=r"net.onnx does not take observations of connect_four"):
         inference.load_onnx(path, games.connect_four())
     inference.export_onnx(small(games.othello(6)), games.othello(6), path)
-    with pytest.raises(BrokenGame, match=r"answers logits and values of shapes \[\(2, 37\), \(2,"):
+    with pytest.raises(BrokenGame, match=r"gives logits and values of shapes \[\(2, 37\), \(2,"):
         inference.load_onnx(path, games.n_in_a_row(6, 6, 4))
 
 
 def test_a_file_that_is_no_network_is_refused(tmp_path):
     path = tmp_path / "net.onnx"
     path.write_bytes(b"not a network")
-    with pytest.raises(UctreeError, match=r"net.onnx is no ONNX network that can be run"):
+    with pytest.raises(UctreeError, match=r"net.onnx is not an ONNX network that can be run"):
         inference.load_onnx(path, games.tic_tac_toe())
 
 
@@ -265,7 +268,7 @@ class Frozen(Own):
 
 @pytest.mark.filterwarnings("ignore:.*might cause the trace to be incorrect")
 def test_a_module_that_cannot_be_exported_is_noticed():
-    with pytest.raises(UctreeError, match="Frozen answers otherwise as ONNX than in torch"):
+    with pytest.raises(UctreeError, match="Frozen gives other results as ONNX than in torch"):
         inference.predictor(shaken(Frozen()), games.tic_tac_toe(), backend="onnx")
 
 
@@ -280,7 +283,7 @@ def test_a_module_that_cannot_be_exported_is_noticed():
     ],
     ids=["backend", "threads", "symmetries", "onnx", "none"],
 )
-def test_what_cannot_be_done_is_said(options, message):
+def test_options_that_cannot_work_are_refused(options, message):
     game = options.get("game")
     module = Own() if game is None else small(game)
     with pytest.raises(ValueError, match=message):

@@ -1,11 +1,9 @@
-"""Networks: shapes, ranges, what they learn from, and which modules are refused."""
+"""Networks: shapes, ranges, losses, and which modules are refused."""
 
 from __future__ import annotations
 
 import json
 import math
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -14,6 +12,7 @@ from uctree import BrokenGame, UctreeError, games
 
 torch = pytest.importorskip("torch", reason="the learn extra is not installed")
 
+from tests.learn.networks import Own, shaken  # noqa: E402
 from uctree.learn import network  # noqa: E402
 from uctree.learn.targets import squash  # noqa: E402
 
@@ -21,15 +20,6 @@ torch.set_num_threads(1)  # tests run side by side
 
 # All but those without observe=, or with actions that are vectors.
 BUILT_IN = [name for name in games.__all__ if name not in ("leap", "loss_game", "point_mass")]
-
-
-def shaken(module, seed=1, size=0.1):
-    """The module with random numbers added to its weights: the last layers begin at zero."""
-    generator = torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        for weights in module.parameters():
-            weights += size * torch.randn(weights.shape, generator=generator)
-    return module
 
 
 def observations_of(game, count=5, seed=1):
@@ -210,20 +200,7 @@ def test_a_description_that_is_none_is_refused():
         network.build(good | {"kind": "resnet"})
 
 
-class Own(torch.nn.Module):
-    """A module as a user writes one."""
-
-    def __init__(self, num_actions=9, num_players=2):
-        super().__init__()
-        self.policy = torch.nn.Linear(18, num_actions)
-        self.value = torch.nn.Linear(18, num_players)
-
-    def forward(self, observations):
-        flat = observations.flatten(1)
-        return self.policy(flat), self.value(flat)
-
-
-def test_a_module_of_ones_own_is_a_network():
+def test_a_custom_module_is_a_network():
     module = Own()
     game = games.tic_tac_toe()
     network.check_network(module, game)
@@ -235,19 +212,19 @@ def test_a_module_of_ones_own_is_a_network():
     assert torch.allclose(policy, -torch.log_softmax(logits, 1).mean(dim=1))
 
 
-def test_the_description_of_a_module_of_ones_own_asks_for_it_again():
+def test_a_custom_module_cannot_be_built_from_its_description():
     description = network.describe(Own())
-    assert description == {"kind": "own", "name": "tests.learn.test_network.Own"}
-    with pytest.raises(UctreeError, match=r"tests\.learn\.test_network\.Own: make it and hand it"):
+    assert description == {"kind": "own", "name": "tests.learn.networks.Own"}
+    with pytest.raises(UctreeError, match=r"tests\.learn\.networks\.Own: pass one of the same"):
         network.build(description)
 
 
 @pytest.mark.parametrize(
     ("module", "message"),
     [
-        (Own(num_actions=7), r"Own answered shapes \[\(2, 7\), \(2, 2\)\] to 2 observations of"),
+        (Own(num_actions=7), r"Own returned shapes \[\(2, 7\), \(2, 2\)\] for 2 observations of"),
         (Own(num_players=1), r"expected \(logits \[n, 9\], values \[n, 2\]\)"),
-        (torch.nn.Flatten(), "Flatten answered a Tensor to 2 observations of tic_tac_toe"),
+        (torch.nn.Flatten(), "Flatten returned a Tensor for 2 observations of tic_tac_toe"),
         (torch.nn.Linear(5, 5), r"Linear failed on observations of tic_tac_toe, float32 \[2, 2, 3"),
     ],
     ids=["actions", "players", "one tensor", "input"],
@@ -257,10 +234,10 @@ def test_a_module_that_does_not_fit_the_game_is_refused(module, message):
         network.check_network(module, games.tic_tac_toe())
 
 
-def test_a_network_that_answers_no_numbers_is_refused():
+def test_a_network_that_returns_nan_is_refused():
     module = Own()
     module.value.weight.data.fill_(math.nan)
-    with pytest.raises(BrokenGame, match="Own answered numbers that are not finite"):
+    with pytest.raises(BrokenGame, match="Own returned numbers that are not finite"):
         network.check_network(module, games.tic_tac_toe())
 
 
@@ -282,7 +259,7 @@ def test_a_check_leaves_a_network_in_training_and_its_batch_norm_alone():
     ("game", "make", "message"),
     [
         (games.loss_game(), network.mlp, "has actions that are vectors"),
-        (games.pig(), network.tower, r"a tower looks at planes.*use mlp\(game\)"),
+        (games.pig(), network.tower, r"a tower needs planes.*use mlp\(game\)"),
     ],
     ids=["vectors", "flat"],
 )
@@ -295,28 +272,3 @@ def test_bounded_values_need_a_range():
     with pytest.raises(BrokenGame, match="bounded=True needs a payoff_range; twenty48 has none"):
         network.mlp(games.twenty48(), bounded=True)
     assert network.mlp(games.tic_tac_toe(), bounded=False).description["value_range"] is None
-
-
-def test_importing_the_package_does_not_load_torch():
-    code = (
-        "import sys, uctree.learn; uctree.learn.targets; "
-        "print(sorted({'torch', 'onnx', 'onnxruntime', 'numba'} & set(sys.modules)))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
-    assert done.stdout == "[]\n", done.stderr
-
-
-def test_every_name_of_the_package_is_there():
-    from uctree import learn
-
-    assert all(getattr(learn, name) is not None for name in learn.__all__)
-    assert sorted(learn.__all__) == learn.__all__
-    assert set(learn._LATER) == set(learn.__all__)
-    with pytest.raises(AttributeError, match="has no attribute 'trian'"):
-        learn.trian  # noqa: B018
-
-
-def test_without_the_extra_an_error_says_what_to_install():
-    code = "import sys; sys.modules['torch'] = None; from uctree.learn import mlp"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
-    assert "needs torch, which is not installed: pip install 'uctree[learn]'" in done.stderr

@@ -1,4 +1,4 @@
-"""Episodes on disk: exact round trips, windows, batches, and what is left after a fault."""
+"""Episodes on disk: exact round trips, windows, batches, and recovery after faults."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import uctree
+from tests.learn.episodes import LEARNABLE, episode
 from tests.learn.faults import killed_after, killed_at, mutated, small_disk
 from uctree import games, specs
 from uctree.learn import targets
@@ -19,39 +20,16 @@ from uctree.learn.replay import (
     ENTRY,
     POLICY_SLOTS,
     Replay,
-    _known,
+    _kernels,
     make_batch,
     make_positions,
     position_dtype,
 )
 
-LEARNABLE = [name for name, make in specs.built_in().items() if make().rules.observe is not None]
-
 
 @pytest.fixture(scope="module")
 def game():
     return games.connect_four()
-
-
-def episode(game, seed, max_plies=60):
-    """The positions of a random episode, with random targets."""
-    rng = np.random.default_rng(seed)
-    played = game.random_episode(seed)
-    state, states = game.start(), []
-    for action in played.actions[:max_plies]:
-        if game.to_play(state) >= 0:
-            states.append(state)
-        state, _ = game.step(state, action)
-    records = np.zeros(len(states), game.dtype)
-    for i, each in enumerate(states):
-        records[i] = each
-    count = len(records)
-    return make_positions(
-        game, records, rng.dirichlet(np.ones(game.num_actions), count),
-        rng.uniform(-1, 1, (count, game.num_players)),
-        search_values=rng.uniform(-1, 1, (count, game.num_players)),
-        weights=rng.uniform(0.5, 2, count), policy_weights=rng.integers(2, size=count),
-    )  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +69,7 @@ def test_an_id_that_is_there_is_not_appended_again(tmp_path, game, episodes):
         assert replay.positions(7).tobytes() == episodes[0].tobytes()
 
 
-def test_a_replay_goes_on_where_it_was_closed(tmp_path, game, episodes):
+def test_a_replay_continues_after_it_was_closed(tmp_path, game, episodes):
     filled(tmp_path / "one", game, episodes).close()
     for number, each in enumerate(episodes):
         with Replay(tmp_path / "many", game) as replay:
@@ -123,7 +101,7 @@ def test_the_files_can_be_read_by_numpy_alone(tmp_path, game, episodes):
 # --- policies ------------------------------------------------------------------------------------
 
 
-def test_a_policy_of_few_actions_is_kept_whole(game):
+def test_a_policy_of_few_actions_is_stored_completely(game):
     state = np.zeros(1, game.dtype)
     state[0] = game.start()
     policy = np.array([[0.0, 0.25, 0.5, 0.0, 0.125, 0.125, 0.0]])
@@ -178,9 +156,9 @@ def test_ten_thousand_actions_take_a_few_kilobytes_and_keep_the_largest_shares(t
         replay.append(0, make_positions(huge_game, state, dense, [[1.0, -1.0]]))
         replay.append(1, make_positions(huge_game, state, few, [[1.0, -1.0]]))
         batch = make_batch(huge_game, replay.positions(0), np.zeros(1, int))
-        kept = np.sort(np.argsort(-dense[0])[:POLICY_SLOTS])
+        largest = np.sort(np.argsort(-dense[0])[:POLICY_SLOTS])
         expected = np.zeros(10_000)
-        expected[kept] = dense[0, kept] / dense[0, kept].sum()
+        expected[largest] = dense[0, largest] / dense[0, largest].sum()
         assert np.allclose(batch.policy[0], expected, atol=1e-7)
         assert batch.policy.sum() == pytest.approx(1.0, abs=1e-5)
         assert batch.legal.all()
@@ -189,22 +167,22 @@ def test_ten_thousand_actions_take_a_few_kilobytes_and_keep_the_largest_shares(t
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "told"),
+    ("field", "value", "message"),
     [
         ("returns", np.nan, "not finite"),
         ("weight", -1.0, "below 0"),
         ("policy_shares", 0.0, "does not add up to 1"),
-        ("policy_actions", 7, "not there"),
+        ("policy_actions", 7, "out of range"),
     ],
 )
 def test_positions_that_cannot_be_trained_on_are_refused(
-    tmp_path, game, episodes, field, value, told
+    tmp_path, game, episodes, field, value, message
 ):
     wrong = episodes[0].copy()
     wrong["policy_weight"] = 1.0
     wrong[field] = value
     with Replay(tmp_path, game) as replay:
-        with pytest.raises(uctree.UctreeError, match=told):
+        with pytest.raises(uctree.UctreeError, match=message):
             replay.append(0, wrong)
         assert replay.end == 0
 
@@ -266,7 +244,7 @@ def test_positions_are_drawn_by_their_weights(tmp_path, game, episodes):
 
 def test_nothing_to_draw_is_an_error(tmp_path, game, episodes):
     with Replay(tmp_path, game) as replay:
-        with pytest.raises(uctree.UctreeError, match="0 are there"):
+        with pytest.raises(uctree.UctreeError, match="of 0 positions none"):
             replay.window(100).draw(np.random.default_rng(0), 4)
         positions = episodes[0].copy()
         positions["weight"] = 0.0
@@ -301,7 +279,7 @@ def test_dropped_files_leave_the_ids_known_and_the_numbers_as_they_were(tmp_path
         assert again.tobytes() == sample.tobytes()
         assert replay.window(10_000).num_positions < end
         assert replay.warnings == []
-        with pytest.raises(uctree.UctreeError, match="damaged, or were dropped"):
+        with pytest.raises(uctree.UctreeError, match="damaged or were dropped"):
             replay.positions(0)
 
 
@@ -343,7 +321,7 @@ def test_the_kernel_does_the_same_without_compilation(monkeypatch, episodes):
     monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
     plain_game = games.connect_four()
     plain = make_batch(plain_game, positions, choices)
-    assert _known[plain_game].interpreted
+    assert _kernels[plain_game].interpreted
     for one, other in zip(vars(compiled).values(), vars(plain).values(), strict=True):
         assert np.array_equal(one, other)
 
@@ -369,7 +347,7 @@ def test_every_symmetry_is_drawn(tmp_path):
 
 
 def check_after_fault(folder, game, episodes, least):
-    """Open what a killed process left: whole episodes, each once, at least so many, and go on."""
+    """At least `least` episodes of a killed process are intact, and the rest can be appended."""
     with Replay(folder, game) as replay:
         there = [number for number in range(len(episodes)) if number in replay]
         assert there == list(range(len(there)))
@@ -478,7 +456,7 @@ def test_a_torn_entry_is_cut_off(tmp_path, game, episodes):
     os.truncate(tmp_path / "episodes.index", 3 * ENTRY.itemsize - 5)
     with Replay(tmp_path, game) as replay:
         assert replay.num_episodes == 2
-        assert "tell of no whole episode" in replay.warnings[0]
+        assert "that are no complete entry" in replay.warnings[0]
     check_after_fault(tmp_path, game, episodes, least=2)
 
 
@@ -492,9 +470,9 @@ def test_a_flipped_bit_costs_one_episode_which_is_named(tmp_path, game, episodes
         window = replay.window(10_000)
         (damaged,) = [n for n in range(12) if _is_damaged(replay, n)]
         assert window.num_positions == replay.end - len(episodes[damaged])
-        (told,) = replay.warnings
-        assert "000001.positions is damaged or cut off: 1 of its episodes" in told
-        assert told.endswith(f"left out ({damaged})")
+        (warning,) = replay.warnings
+        assert "000001.positions is damaged or truncated: 1 of its episodes" in warning
+        assert warning.endswith(f"left out ({damaged})")
         drawn = window.draw_positions(np.random.default_rng(0), 5000)
         assert not {p.tobytes() for p in drawn} & {p.tobytes() for p in episodes[damaged]}
 
@@ -507,7 +485,7 @@ def _is_damaged(replay, number):
     return False
 
 
-def test_a_shard_that_is_cut_off_or_gone_is_left_out_and_another_one_follows(
+def test_a_shard_that_is_truncated_or_missing_is_left_out_and_a_new_one_begins(
     tmp_path, game, episodes
 ):
     replay = filled(tmp_path, game, episodes[:8], shard_bytes=6000)
@@ -523,7 +501,7 @@ def test_a_shard_that_is_cut_off_or_gone_is_left_out_and_another_one_follows(
         window = replay.window(10_000)
         assert 0 < window.num_positions < replay.end
         assert any(f"{shards[0].name} is missing" in each for each in replay.warnings)
-        assert any(f"{shards[-1].name} is damaged or cut off" in each for each in replay.warnings)
+        assert any(f"{shards[-1].name} is damaged or truncated" in each for each in replay.warnings)
         window.draw(np.random.default_rng(0), 64)
     again = Replay(tmp_path, game, read_only=True)
     for number in range(8, 12):
@@ -541,8 +519,8 @@ def test_a_damaged_layout_is_an_error_that_says_what_to_do(tmp_path, game, episo
         Replay(tmp_path, game)
 
 
-def check_whole_ones(replay, episodes, known, rng):
-    """Whatever comes out of a damaged replay went in, and it takes another episode."""
+def check_intact_episodes(replay, episodes, known, rng):
+    """All positions that a damaged replay returns were stored, and it takes another episode."""
     there = [number for number in range(12) if not _is_damaged(replay, number)]
     for number in there:
         assert replay.positions(number).tobytes() == episodes[number].tobytes()
@@ -555,7 +533,7 @@ def check_whole_ones(replay, episodes, known, rng):
 
 
 def check_mutations(tmp_path, game, episodes, times, seed):
-    """Damage one file after the other: whole episodes come back, or an error of ours."""
+    """Damage one file after the other: intact episodes come back, or a UctreeError is raised."""
     filled(tmp_path / "whole", game, episodes, shard_bytes=6000).close()
     known = {each.tobytes() for each in np.concatenate(episodes)}
     names = sorted(path.name for path in (tmp_path / "whole").iterdir())
@@ -573,7 +551,7 @@ def check_mutations(tmp_path, game, episodes, times, seed):
             assert path.name == "layout.json"
             refused += 1
         else:
-            check_whole_ones(replay, episodes, known, rng)
+            check_intact_episodes(replay, episodes, known, rng)
             replay.close()
         shutil.rmtree(folder)
     assert 0 < refused < times
@@ -588,7 +566,7 @@ def test_ten_thousand_damaged_files_never_give_a_wrong_position(tmp_path, game, 
     check_mutations(tmp_path, game, episodes, times=10_000, seed=1)
 
 
-def test_a_full_disk_is_told_and_leaves_what_was_there(tmp_path, game, episodes):
+def test_a_full_disk_is_an_error_and_leaves_stored_episodes(tmp_path, game, episodes):
     with small_disk(tmp_path / "disk", 128 * 1024) as disk:
         replay = Replay(disk / "replay", game)
         stored = 0
@@ -596,8 +574,8 @@ def test_a_full_disk_is_told_and_leaves_what_was_there(tmp_path, game, episodes)
             for stored in range(10_000):
                 replay.append(stored, episodes[stored % 12])
         assert 5 < stored == replay.num_episodes < 10_000
-        told = f"No space left on device while storing episode {stored}.*same call goes on"
-        with pytest.raises(uctree.UctreeError, match=told):
+        message = f"No space left on device while storing episode {stored}.*repeat the call"
+        with pytest.raises(uctree.UctreeError, match=message):
             replay.append(stored, episodes[stored % 12])
         for number in range(stored):
             assert replay.positions(number).tobytes() == episodes[number % 12].tobytes()

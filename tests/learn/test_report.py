@@ -7,7 +7,8 @@ import shutil
 
 import pytest
 
-from tests.test_page import ARGUMENTS, Reader
+from tests.pages.browsers import ARGUMENTS
+from tests.pages.results import Reader
 from uctree import games
 from uctree.errors import UctreeError
 from uctree.learn import report
@@ -82,7 +83,7 @@ def test_a_page_has_every_section_and_is_well_formed(run):
     text = report.report_page(run)
     Reader(text)
     for expected in (
-        "Does it learn?", "Ratings of checkpoints", "Score at checkpoints", "Share of positions",
+        "Does it learn?", "Ratings of checkpoints", "Score at checkpoints", "an optimal action",
         "Values against outcomes", "Calibration error", "KL(search", "actions that change after",
         "Entropy of policies", "Losses", "Learning rate", "Games per second", "Simulations per",
         "5a" * 32, "num_simulations",
@@ -91,21 +92,21 @@ def test_a_page_has_every_section_and_is_well_formed(run):
     assert text.count("<svg") == 13
     assert "nan" not in text
     assert "20 iterations in 0.10 hours, 1,280 games, 10,000 positions" in text
-    assert "kept in 90.0% by search, in 70.0% by the policy alone" in text
+    assert "an optimal action in 90.0%, the policy alone in 70.0%" in text
 
 
 def test_a_game_of_one_player_has_returns_instead_of_ratings(tmp_path):
     text = report.report_page(recorded(tmp_path / "run", games.twenty48(max_tile=16), None))
     assert "Mean return at checkpoints" in text
     assert "Ratings of checkpoints" not in text
-    assert "exact results" not in text
+    assert "play optimally" not in text
 
 
 def test_a_page_of_a_run_that_has_just_begun_says_so(tmp_path):
     with Run.begin(tmp_path / "run", games.tic_tac_toe()) as run:
         text = report.report_page(run)
     Reader(text)
-    assert "nothing was played yet" in text
+    assert "no game was played yet" in text
     assert "Nothing was measured yet" in text
     assert "<svg" not in text
 
@@ -151,15 +152,15 @@ def test_a_browser_shows_the_page_and_loads_nothing_else(run, tmp_path):
     with playwright.sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=program, args=ARGUMENTS)
         tab = browser.new_page(viewport={"width": 390, "height": 844})
-        trouble, requests = [], []
-        tab.on("pageerror", lambda error: trouble.append(str(error)))
-        tab.on("console", lambda message: trouble.append(message.text))
+        problems, requests = [], []
+        tab.on("pageerror", lambda error: problems.append(str(error)))
+        tab.on("console", lambda message: problems.append(message.text))
         tab.on("request", lambda request: requests.append(request.url))
         tab.goto(target.as_uri())
         widths = tab.eval_on_selector_all("svg", "all => all.map(e => e.clientWidth)")
         fits = tab.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
         browser.close()
-    assert (trouble, requests) == ([], [target.as_uri()])
+    assert (problems, requests) == ([], [target.as_uri()])
     assert len(widths) == 13
     assert all(200 < width <= 390 for width in widths)
     assert fits

@@ -1,4 +1,4 @@
-"""Episodes of self-play: what they hold, and that they follow from their seeds."""
+"""Episodes of self-play: their targets, and that they follow from their seeds."""
 
 from __future__ import annotations
 
@@ -8,27 +8,18 @@ import numpy as np
 import pytest
 
 import uctree
-from uctree import evaluators, games
+from tests.learn.fixed_evaluators import constant
+from uctree import games
 from uctree.learn import selfplay
 from uctree.learn.options import make_options
-from uctree.learn.selfplay import Setup, by_playouts, play_episodes, search_options
+from uctree.learn.selfplay import Setup, play_episodes, playout_options, search_options
 
 GAME = games.tic_tac_toe()
 
 
-def flat(game):
-    """A network that knows nothing."""
-
-    def network(observations):
-        count = len(observations)
-        return np.zeros((count, game.num_actions)), np.zeros((count, game.num_players))
-
-    return evaluators.network(network)
-
-
 def played(game=GAME, numbers=range(6), evaluator=None, **options):
     given = make_options(game, **({"num_simulations": 20, "num_trees": 4} | options))
-    evaluator = flat(game) if evaluator is None else evaluator
+    evaluator = constant(game) if evaluator is None else evaluator
     episodes = list(play_episodes(game, evaluator, given, numbers))
     return sorted(episodes, key=lambda episode: episode.number)
 
@@ -87,7 +78,7 @@ def test_fast_searches_teach_values_alone_and_have_no_noise():
     )  # fmt: skip
     assert (episode.positions["policy_weight"] == 0).all()
     assert episode.simulations == 5 * episode.num_plies
-    # Without noise and chance, a network that knows nothing plays the same from every number.
+    # Without noise and chance, an untrained network plays the same episode for every number.
     (other,) = played(
         numbers=[4], full_search_share=0.0, fast_simulations=5, temperature=0.0,
         temperature_floor=0.0,
@@ -114,7 +105,7 @@ def test_surprise_weighs_positions_and_keeps_their_mean():
         assert episode.positions["weight"].std() > 0
 
 
-def test_search_values_take_the_place_of_what_is_far_off():
+def test_value_plies_end_returns_with_search_values():
     near, whole = played(value_plies=1), played()
     for one, other in zip(near, whole, strict=True):
         assert one.positions["returns"][-1] == pytest.approx(other.positions["returns"][-1])
@@ -158,12 +149,12 @@ def test_from_the_cutover_on_the_best_action_is_taken(rule):
         }
         for cutover in (0, 9)
     }
-    assert len(lines[0]) == 1  # nothing is left to chance
+    assert len(lines[0]) == 1  # nothing is random
     assert len(lines[9]) > 4
 
 
 def endless(**options):
-    """Tic-tac-toe in which nothing happens, for ever."""
+    """Tic-tac-toe that never ends."""
 
     def step(state, action, reward):
         state.to_play = 1 - state.to_play
@@ -181,7 +172,7 @@ def test_a_game_without_an_end_is_refused(monkeypatch):
 
 
 @pytest.mark.parametrize("worth", [0.0, 0.25])
-def test_an_episode_that_is_cut_is_worth_what_the_heuristic_says(worth):
+def test_a_truncated_episode_ends_with_the_value_of_the_heuristic(worth):
     def heuristic(state, values):
         values[0], values[1] = worth, -worth
 
@@ -192,7 +183,7 @@ def test_an_episode_that_is_cut_is_worth_what_the_heuristic_says(worth):
         assert episode.positions["returns"][:, 0] == pytest.approx(for_first * [1, -1, 1, -1, 1])
 
 
-def keeping(state, solution):
+def optimal_actions(state, solution):
     """The actions that keep the exact result of a state of tic-tac-toe."""
     exact = solution.value_of(state)
     steps = {action: GAME.step(state, action) for action in GAME.legal(state)}
@@ -203,7 +194,7 @@ def keeping(state, solution):
     ]
 
 
-def test_with_the_solver_proven_results_are_taught_and_kept():
+def test_the_solver_teaches_proven_results():
     solution, proven = uctree.solve(GAME), 0
     for episode in played(numbers=range(40), solver=True, num_simulations=60):
         seats = episode.positions["state"]["to_play"]
@@ -218,7 +209,7 @@ def test_with_the_solver_proven_results_are_taught_and_kept():
                 continue
             assert proves
             taught = position["policy_actions"][position["policy_shares"] > 0]
-            assert set(taught) <= set(keeping(state, solution))
+            assert set(taught) <= set(optimal_actions(state, solution))
             assert np.array_equal(position["returns"], value)
             proven += 1
     assert proven > 5
@@ -226,7 +217,7 @@ def test_with_the_solver_proven_results_are_taught_and_kept():
 
 def test_playouts_may_have_fewer_simulations_than_a_fast_search():
     options = make_options(GAME, playout_iterations=1, playout_simulations=5)
-    assert by_playouts(options).num_simulations == 5
+    assert playout_options(options).num_simulations == 5
 
 
 def test_openings_are_drawn_and_not_learned_from():

@@ -1,4 +1,4 @@
-"""train(): the same run whatever interrupts it, any game, every option, and what is told of it."""
+"""train(): the same run after any interruption, any game, every option, metrics and progress."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ import numpy as np
 import pytest
 
 import uctree
+from tests.learn.failing_jobs import FailingSetup
 from tests.learn.faults import ROOT, killed_at
-from tests.learn.troubles import Poisoned
 from uctree import games
 from uctree.errors import UctreeError
-from uctree.learn.agents import NetworkAgent
 from uctree.learn.run import Run
 
 torch = pytest.importorskip("torch", reason="the extra learn is not installed")
@@ -44,7 +43,7 @@ def train(game, folder, iterations, **options):
 
 
 def hash_of(run):
-    """Of all weights at the last checkpoint."""
+    """The iteration, the hash of the weights and the replay cursor of the last checkpoint."""
     checkpoint = run.checkpoint()
     assert checkpoint is not None
     return checkpoint.iteration, checkpoint.weights_sha256, checkpoint.replay_end
@@ -54,7 +53,7 @@ def positions_of(run):
     return np.concatenate([run.replay.positions(each) for each in range(run.replay.num_episodes)])
 
 
-# --- the same run, whatever interrupts it --------------------------------------------------------
+# --- the same run after any interruption ---------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -85,12 +84,12 @@ def test_training_in_two_processes_one_after_the_other_equals_training_in_one(
 
 
 def check_killed(game, whole, folder, seed, kills, interval):
-    """Kill a training at random changes of files, go on as often, and compare the end."""
+    """Kill a training at random changes of files, resume it each time, and compare the end."""
     rng = random.Random(seed)
     work = functools.partial(train, game, folder, 4, checkpoint_interval=interval)
     for _ in range(kills):
         if killed_at(rng.randrange(1, 120), work) < 0:
-            break  # it had come to its end before
+            break  # it ended before
     run = work()
     assert hash_of(run) == hash_of(whole)
     assert positions_of(run).tobytes() == positions_of(whole).tobytes()
@@ -166,11 +165,11 @@ def test_a_run_ends_when_its_time_is_over_and_has_slowed_down_by_then(game, tmp_
     assert rates[-1] == pytest.approx(1e-4, rel=0.1)
 
 
-# --- what goes wrong -----------------------------------------------------------------------------
+# --- failures ------------------------------------------------------------------------------------
 
 
 class Small(torch.nn.Module):
-    """A network of one's own; from a step on its values are no numbers, if so wanted."""
+    """A custom network; its values are NaN after `good_steps` steps."""
 
     def __init__(self, game, good_steps=10**9, num_actions=None):
         super().__init__()
@@ -189,7 +188,7 @@ class Small(torch.nn.Module):
         return self.policy(features), values
 
 
-def test_a_network_of_ones_own_is_trained_and_measured(game, tmp_path):
+def test_a_custom_network_is_trained_and_measured(game, tmp_path):
     network = Small(game)
     before = {name: each.clone() for name, each in network.state_dict().items()}
     given = SMALL | {"max_iterations": 2, "ladder_games": 2}
@@ -201,16 +200,13 @@ def test_a_network_of_ones_own_is_trained_and_measured(game, tmp_path):
     opened = Run.open(run.folder)
     for found in (run.network(), opened.network(network=Small(game))):
         assert np.array_equal(found.policy.weight.detach().numpy(), averaged)
-    with pytest.raises(UctreeError, match=r"a module of your own.*hand it over as network="):
+    with pytest.raises(UctreeError, match=r"your custom module .*pass one of the same"):
         opened.evaluator()
     result = uctree.search(game, game.start(), evaluator=run.evaluator(), num_simulations=20)
     for evaluator in (opened.evaluator(network=Small(game)), run.evaluator(backend="torch")):
         again = uctree.search(game, game.start(), evaluator=evaluator, num_simulations=20)
         assert again.edges["prior"] == pytest.approx(result.edges["prior"], abs=1e-6)
-    agent = NetworkAgent(str(run.folder), simulations=5, network=Small(game))
-    agent.begin(game, 0, seed=0)
-    assert agent.act(game.start()) in game.legal(game.start())
-    # The one that was trained is as training left it, the last and not the averaged.
+    # The trained module itself has the last weights, not the averaged ones.
     last = run.checkpoint().weights["policy.weight"]
     assert np.array_equal(network.policy.weight.detach().numpy(), last)
 
@@ -221,10 +217,10 @@ def test_losses_that_are_no_numbers_end_it_with_a_diagnosis_and_the_last_checkpo
         training.train(
             game, tmp_path / "run", network=Small(game, good_steps=12), **SMALL, max_iterations=4
         )
-    told = str(failure.value)
-    assert "learning failed in iteration 2, step 12: policy loss " in told
-    assert "value loss nan" in told
-    assert "The last checkpoint, of iteration 1, is whole" in told
+    message = str(failure.value)
+    assert "learning failed in iteration 2, step 12: policy loss " in message
+    assert "value loss nan" in message
+    assert "The last checkpoint, of iteration 1, is intact" in message
     run = Run.open(tmp_path / "run")
     assert run.iterations() == [0, 1]
     sane = training.train(game, run.folder, network=Small(game), max_iterations=2)
@@ -238,14 +234,14 @@ def test_a_network_of_the_wrong_shape_is_refused(game, tmp_path):
         train(game, tmp_path / "other", 1, network=Small(games.connect_four()))
 
 
-def test_an_episode_that_cannot_be_played_is_left_out_and_told(game, tmp_path, monkeypatch):
-    (tmp_path / "notes").mkdir()
-    poisoned = functools.partial(Poisoned, folder=str(tmp_path / "notes"), deadly=(3, 8))
-    monkeypatch.setattr(training, "Setup", poisoned)
+def test_an_episode_that_fails_is_left_out_and_logged(game, tmp_path, monkeypatch):
+    (tmp_path / "logged").mkdir()
+    failing = functools.partial(FailingSetup, folder=str(tmp_path / "logged"), failing=(3, 8))
+    monkeypatch.setattr(training, "Setup", failing)
     run = train(game, tmp_path / "run", 2)
-    told = run.metrics("quarantined")
-    assert [(row["iteration"], row["episode"]) for row in told] == [(1, 3), (2, 8)]
-    assert {row["error"] for row in told} == {"ZeroDivisionError: one over zero"}
+    rows = run.metrics("quarantined")
+    assert [(row["iteration"], row["episode"]) for row in rows] == [(1, 3), (2, 8)]
+    assert {row["error"] for row in rows} == {"ZeroDivisionError: one over zero"}
     assert [number for number in range(16) if number not in run.replay] == [3, 8]
     assert [row["games"] for row in run.metrics("self-play")] == [7, 14]
     checkpoint = run.checkpoint()
@@ -253,8 +249,8 @@ def test_an_episode_that_cannot_be_played_is_left_out_and_told(game, tmp_path, m
 
 
 def test_a_game_that_always_fails_ends_it_with_the_message(game, tmp_path, monkeypatch):
-    poisoned = functools.partial(Poisoned, folder=str(tmp_path), deadly=tuple(range(8)))
-    monkeypatch.setattr(training, "Setup", poisoned)
+    failing = functools.partial(FailingSetup, folder=str(tmp_path), failing=tuple(range(8)))
+    monkeypatch.setattr(training, "Setup", failing)
     with pytest.raises(UctreeError, match="self-play of tic_tac_toe fails: 0 episodes were played"):
         train(game, tmp_path / "run", 2)
 
@@ -309,11 +305,11 @@ def test_value_mix_changes_what_is_learned_and_not_what_is_stored(game, tmp_path
     assert hash_of(runs[0])[1] != hash_of(runs[1])[1]
 
 
-def test_value_plies_let_the_search_speak_for_what_is_far_off(game, tmp_path):
+def test_value_plies_end_returns_with_the_value_of_the_search(game, tmp_path):
     positions = positions_of(train(game, tmp_path / "run", 1, value_plies=1))
     numbers = np.flatnonzero(positions["ply"][1:] == positions["ply"][:-1] + 1)
-    here, after = positions[numbers], positions[numbers + 1]
-    assert here["returns"] == pytest.approx(after["search_values"][:, ::-1], abs=1e-6)
+    before, after = positions[numbers], positions[numbers + 1]
+    assert before["returns"] == pytest.approx(after["search_values"][:, ::-1], abs=1e-6)
 
 
 def test_surprise_decides_how_often_a_position_is_drawn(game, tmp_path):
@@ -324,16 +320,16 @@ def test_surprise_decides_how_often_a_position_is_drawn(game, tmp_path):
     assert weighed["weight"].std() > 0.05
 
 
-def test_annealed_noise_ends_where_it_is_told_to(game, tmp_path):
+def test_annealed_noise_ends_at_noise_end(game, tmp_path):
     options = {"noise_fraction": 1.0, "temperature": 0.0, "temperature_floor": 0.0}
-    kept = train(game, tmp_path / "kept", 2, **options)
+    constant = train(game, tmp_path / "constant", 2, **options)
     annealed = train(game, tmp_path / "annealed", 2, **options, noise_end=0.0, noise_iterations=1)
 
     def different(run, numbers):
         return len({run.replay.positions(number).tobytes() for number in numbers})
 
     # Without noise and at temperature 0 all episodes of an iteration are the same.
-    assert different(kept, range(8, 16)) > 1
+    assert different(constant, range(8, 16)) > 1
     assert different(annealed, range(8)) > 1
     assert different(annealed, range(8, 16)) == 1
 
@@ -360,15 +356,15 @@ def test_every_way_of_inference_trains(game, tmp_path, inference):
     assert run.replay.num_episodes == 16
 
 
-def test_quick_ways_to_learn_go_on_exactly_as_well(game, tmp_path):
-    quick = {
+def test_fast_options_resume_exactly_too(game, tmp_path):
+    fast = {
         "playout_iterations": 1, "opening_plies": 2, "solver": True, "inference": "int8",
         "precision": "bfloat16",
     }  # fmt: skip
-    whole = train(game, tmp_path / "whole", 3, **quick)
-    train(game, tmp_path / "parts", 2, **quick)
-    assert hash_of(train(game, tmp_path / "parts", 3, **quick)) == hash_of(whole)
-    exact = train(game, tmp_path / "exact", 3, **quick | {"precision": "float32"})
+    whole = train(game, tmp_path / "whole", 3, **fast)
+    train(game, tmp_path / "parts", 2, **fast)
+    assert hash_of(train(game, tmp_path / "parts", 3, **fast)) == hash_of(whole)
+    exact = train(game, tmp_path / "exact", 3, **fast | {"precision": "float32"})
     assert hash_of(exact)[1] != hash_of(whole)[1]
 
 
@@ -395,7 +391,7 @@ def test_every_option_changes_what_comes_out(game, tmp_path, options, change):
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         ({"network": "tower"}, r'observation_shape=\(.*\): use network="mlp"'),
         ({"evaluation_symmetries": True}, "evaluation_symmetries=True: nim.* has no symmetries"),
@@ -403,16 +399,18 @@ def test_every_option_changes_what_comes_out(game, tmp_path, options, change):
         ({"solver": True, "num_simulations": 0}, "num_simulations=0: expected"),
     ],
 )
-def test_options_that_cannot_work_are_refused_before_anything_is_written(tmp_path, options, told):
-    with pytest.raises(UctreeError, match=told):
+def test_options_that_cannot_work_are_refused_before_anything_is_written(
+    tmp_path, options, message
+):
+    with pytest.raises(UctreeError, match=message):
         train(games.nim(), tmp_path / "run", 1, **options)
     assert not (tmp_path / "run").exists()
 
 
-# --- what is told --------------------------------------------------------------------------------
+# --- metrics and progress ------------------------------------------------------------------------
 
 
-def test_metrics_tell_of_every_iteration(whole):
+def test_metrics_have_every_iteration(whole):
     assert [row["iteration"] for row in whole.metrics("checkpoint")] == [0, 1, 2, 3, 4]
     played, learned = whole.metrics("self-play"), whole.metrics("learning")
     assert [row["games"] for row in played] == [8, 16, 24, 32]
@@ -435,26 +433,26 @@ def test_a_checkpoint_that_was_not_measured_is_measured_later(game, tmp_path):
     assert len(train(game, tmp_path / "run", 1, ladder_games=2).metrics("ladder")) == 1
 
 
-def test_progress_tells_what_is_done_and_what_is_left(game, tmp_path):
-    told = []
-    run = train(game, tmp_path / "run", 2, progress=told.append)
-    played = [each for each in told if each.phase == "self-play"]
-    learned = [each for each in told if each.phase == "learning"]
+def test_progress_has_what_is_done_and_the_time_left(game, tmp_path):
+    reports = []
+    run = train(game, tmp_path / "run", 2, progress=reports.append)
+    played = [each for each in reports if each.phase == "self-play"]
+    learned = [each for each in reports if each.phase == "learning"]
     assert [(each.done, each.total) for each in played] == [(i + 1, 8) for i in range(8)] * 2
     assert learned[-1].done == learned[-1].total
-    assert (told[-1].iteration, told[-1].max_iterations, told[-1].games) == (2, 2, 16)
-    assert told[-1].positions == run.replay.end
-    assert told[0].seconds_left is None
-    assert told[-1].seconds_left > 0
+    assert (reports[-1].iteration, reports[-1].max_iterations, reports[-1].games) == (2, 2, 16)
+    assert reports[-1].positions == run.replay.end
+    assert reports[0].seconds_left is None
+    assert reports[-1].seconds_left > 0
 
 
 @pytest.mark.parametrize(
     "limits", [{"max_games": 16}, {"max_hours": 1.0, "max_iterations": 2}], ids=["games", "first"]
 )
-def test_what_is_left_is_until_the_first_limit(game, tmp_path, limits):
-    told = []
-    training.train(game, tmp_path / "run", progress=told.append, **SMALL, **limits)
-    assert 0 < told[-1].seconds_left < 600
+def test_the_time_left_is_until_the_first_limit(game, tmp_path, limits):
+    reports = []
+    training.train(game, tmp_path / "run", progress=reports.append, **SMALL, **limits)
+    assert 0 < reports[-1].seconds_left < 600
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Who plays episodes: the same tests for this process, other processes and Ray."""
+"""Workers: the same tests for this process, other processes and Ray."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ import uuid
 
 import pytest
 
-from tests.learn import troubles
+from tests.learn import failing_jobs
+from tests.learn.failing_jobs import FailingSetup, LoggedSetup, all_ended, logged, processes_with
 from tests.learn.faults import ROOT
-from tests.learn.troubles import Noted, Poisoned, gone, marked, notes
 from uctree import games
 from uctree.errors import BrokenGame, UctreeError
 from uctree.game import Game
@@ -24,7 +24,7 @@ from uctree.learn import inference
 from uctree.learn.options import make_options
 from uctree.learn.run import Run, new_network
 from uctree.learn.selfplay import Episode, Setup
-from uctree.learn.workers import Failed, Here, Rung, make_players
+from uctree.learn.workers import EvaluationJob, Failed, InProcessWorker, make_workers
 
 torch = pytest.importorskip("torch", reason="the extra learn is not installed")
 pytest.importorskip("onnxruntime", reason="the extra learn is not installed")
@@ -34,7 +34,7 @@ CHUNKS = [(0, 1, 2, 3), (4, 5, 6, 7), (8, 9, 10, 11)]
 NUMBERS = list(range(12))
 RAY = pytest.param("ray", marks=pytest.mark.peer)
 SLOW_RAY = pytest.param("ray", marks=[pytest.mark.peer, pytest.mark.slow])
-ELSEWHERE = ["process", RAY]
+OTHERS = ["process", RAY]
 
 
 @pytest.fixture(scope="module")
@@ -51,46 +51,46 @@ def network(game):
     return inference.onnx_bytes(new_network(game, options_of(game)), game)
 
 
-def players_of(game, kind):
-    if kind == "here":
-        return make_players(options_of(game))
+def workers_of(game, kind):
+    if kind == "in process":
+        return make_workers(options_of(game))
     if kind == "ray" and importlib.util.find_spec("ray") is None:
         pytest.skip("the extra ray is not installed")  # not loaded before it is set up
-    return make_players(options_of(game, workers=2, backend=kind))
+    return make_workers(options_of(game, workers=2, backend=kind))
 
 
 @pytest.fixture(scope="module")
 def known(game):
-    """Who plays, by kind, each made once: all actors together have as many processors as two."""
+    """Workers by kind, each made once: two processors are enough for all actors."""
     found = {}
     yield found
     for each in found.values():
         each.close()
 
 
-def player_of_kind(kind, game, known):
+def workers_of_kind(kind, game, known):
     if kind not in known:
-        known[kind] = players_of(game, kind)
+        known[kind] = workers_of(game, kind)
     return known[kind]
 
 
-@pytest.fixture(params=["here", *ELSEWHERE])
-def players(request, game, known):
-    return player_of_kind(request.param, game, known)
+@pytest.fixture(params=["in process", *OTHERS])
+def workers(request, game, known):
+    return workers_of_kind(request.param, game, known)
 
 
-@pytest.fixture(params=ELSEWHERE)
-def others(request, game, known):
-    return player_of_kind(request.param, game, known)
+@pytest.fixture(params=OTHERS)
+def other_workers(request, game, known):
+    return workers_of_kind(request.param, game, known)
 
 
 @pytest.fixture
 def make(game, network, tmp_path):
-    """Setups of a kind, which note in the test's folder what is played."""
+    """A function that makes setups, which log the played episodes in the test's folder."""
 
-    def made(kind=Noted, **given):
+    def made(kind=LoggedSetup, **given):
         given = {"game": game, "network": network} | given
-        if issubclass(kind, Noted):
+        if issubclass(kind, LoggedSetup):
             given["folder"] = str(tmp_path)
         return kind(options=options_of(given["game"]), iteration=1, **given)
 
@@ -98,16 +98,16 @@ def make(game, network, tmp_path):
 
 
 def content(episodes):
-    """Episodes as plain numbers, by their own."""
+    """The content of episodes by number."""
     return {each.number: (each.positions.tobytes(), each.returns.tolist()) for each in episodes}
 
 
-# --- all of them ---------------------------------------------------------------------------------
+# --- all workers ---------------------------------------------------------------------------------
 
 
-def test_every_episode_comes_once_and_is_the_same_wherever_it_is_played(players, make):
+def test_every_episode_comes_once_and_is_the_same_in_every_kind_of_worker(workers, make):
     setup = make()
-    episodes = list(players.play(setup, CHUNKS))
+    episodes = list(workers.play(setup, CHUNKS))
     assert sorted(each.number for each in episodes) == NUMBERS
     expected = {}
     for chunk in CHUNKS:
@@ -115,17 +115,17 @@ def test_every_episode_comes_once_and_is_the_same_wherever_it_is_played(players,
     assert content(episodes) == expected
 
 
-def test_the_next_iteration_is_played_with_its_own_network(players, make, game):
+def test_the_next_iteration_is_played_with_its_own_network(workers, make, game):
     first = make(Setup)
-    second = Setup(game, first.options, talkative(game), iteration=2)
-    before, after = (content(players.play(each, [(0,)])) for each in (first, second))
+    second = Setup(game, first.options, random_network(game), iteration=2)
+    before, after = (content(workers.play(each, [(0,)])) for each in (first, second))
     assert before == content(first.play((0,)))
     assert after == content(second.play((0,)))
     assert before != after
 
 
-def talkative(game):
-    """A network that says something, unlike a fresh one, whose last layers are zero."""
+def random_network(game):
+    """A network with random weights; a new one has last layers of zero."""
     network = new_network(game, options_of(game))
     generator = torch.Generator().manual_seed(0)
     with torch.no_grad():
@@ -134,79 +134,83 @@ def talkative(game):
     return inference.onnx_bytes(network, game)
 
 
-def test_an_episode_that_raises_an_error_three_times_is_left_out_and_named(players, make, tmp_path):
-    found = list(players.play(make(Poisoned, deadly=(6,)), CHUNKS))
+def test_an_episode_that_raises_an_error_three_times_is_left_out_and_named(workers, make, tmp_path):
+    found = list(workers.play(make(FailingSetup, failing=(6,)), CHUNKS))
     failed = [each for each in found if isinstance(each, Failed)]
     assert failed == [Failed(6, "ZeroDivisionError: one over zero")]
     played = [each.number for each in found if isinstance(each, Episode)]
     assert sorted(played) == [number for number in NUMBERS if number != 6]
-    tried = [numbers for _, numbers in notes(tmp_path)]
+    tried = [numbers for _, numbers in logged(tmp_path)]
     assert tried.count((4, 5, 6, 7)) == 3
     assert tried.count((6,)) == 3
     assert tried.count((0, 1, 2, 3)) == 1
 
 
-def test_an_error_in_every_episode_ends_it_with_the_message(players, make):
-    hasty = troubles.over_at_once()
-    with pytest.raises(UctreeError, match="hasty is over before anyone has acted"):
-        list(players.play(make(game=hasty), CHUNKS))
+def test_an_error_in_every_episode_ends_it_with_the_message(workers, make):
+    hasty = failing_jobs.over_at_once()
+    with pytest.raises(UctreeError, match="hasty is over before any player has acted"):
+        list(workers.play(make(game=hasty), CHUNKS))
 
 
-def test_errors_in_more_episodes_than_can_be_played_end_it(players, make):
-    setup = make(Poisoned, deadly=(0, 1, 2))
+def test_errors_in_more_episodes_than_can_be_played_end_it(workers, make):
+    setup = make(FailingSetup, failing=(0, 1, 2))
     with pytest.raises(UctreeError, match=r"self-play of tic_tac_toe fails: .*one over zero"):
-        list(players.play(setup, [(0, 1, 2, 3)]))
+        list(workers.play(setup, [(0, 1, 2, 3)]))
 
 
-def test_after_an_error_they_play_on(players, make):
+def test_workers_play_again_after_an_error(workers, make):
     with pytest.raises(UctreeError):
-        list(players.play(make(game=troubles.over_at_once()), CHUNKS))
-    assert sorted(each.number for each in players.play(make(), CHUNKS)) == NUMBERS
+        list(workers.play(make(game=failing_jobs.over_at_once()), CHUNKS))
+    assert sorted(each.number for each in workers.play(make(), CHUNKS)) == NUMBERS
 
 
-def test_who_stops_listening_can_begin_anew(players, make):
-    episodes = players.play(make(), CHUNKS)
+def test_workers_can_play_again_after_their_generator_was_closed(workers, make):
+    episodes = workers.play(make(), CHUNKS)
     next(episodes)
     episodes.close()
-    assert sorted(each.number for each in players.play(make(), CHUNKS)) == NUMBERS
+    assert sorted(each.number for each in workers.play(make(), CHUNKS)) == NUMBERS
 
 
-def test_a_checkpoint_is_measured_where_episodes_are_played(players):
-    told = []
+def test_a_checkpoint_is_measured_where_episodes_are_played(workers):
+    reports = []
     game = games.nim()
-    network = talkative(game)
-    rung = Rung(game, options_of(game, ladder_games=2), network, network, seed=3)
-    found = players.measure(rung, lambda done, total: told.append((done, total)))
+    network = random_network(game)
+    job = EvaluationJob(game, options_of(game, ladder_games=2), network, network, seed=3)
+    found = workers.measure(job, lambda done, total: reports.append((done, total)))
     assert found["games"]["past"]["games"] == 2
-    assert found["games"] == rung.measure(lambda done, total: None)["games"]
-    assert told[-1][0] == told[-1][1]
+    assert found["games"] == job.measure(lambda done, total: None)["games"]
+    assert reports[-1][0] == reports[-1][1]
 
 
-# --- those that can die --------------------------------------------------------------------------
+# --- workers that can die ------------------------------------------------------------------------
 
 
-def test_an_episode_whose_worker_dies_three_times_is_left_out_and_named(others, make, tmp_path):
-    found = list(others.play(make(Poisoned, deadly=(6,), dies=True), CHUNKS))
+def test_an_episode_whose_worker_dies_three_times_is_left_out_and_named(
+    other_workers, make, tmp_path
+):
+    found = list(other_workers.play(make(FailingSetup, failing=(6,), kills=True), CHUNKS))
     (failed,) = (each for each in found if isinstance(each, Failed))
     assert failed.number == 6
     assert "died" in failed.error
     played = [each.number for each in found if isinstance(each, Episode)]
     assert sorted(played) == [number for number in NUMBERS if number != 6]
-    tried = [numbers for _, numbers in notes(tmp_path)]
+    tried = [numbers for _, numbers in logged(tmp_path)]
     assert tried.count((4, 5, 6, 7)) == 3
     assert tried.count((6,)) == 3
 
 
-def test_a_checkpoint_whose_worker_dies_is_measured_by_another_one(others, tmp_path):
+def test_a_checkpoint_whose_worker_dies_is_measured_by_another_one(other_workers, tmp_path):
     game = games.nim()
-    given = game, options_of(game, ladder_games=2), talkative(game), None, 3
-    found = others.measure(troubles.DeadlyRung(*given, str(tmp_path)), lambda done, total: None)
+    given = game, options_of(game, ladder_games=2), random_network(game), None, 3
+    found = other_workers.measure(
+        failing_jobs.DeadlyJob(*given, str(tmp_path)), lambda done, total: None
+    )
     assert (tmp_path / "tried").exists()
-    assert found["games"] == Rung(*given).measure(lambda done, total: None)["games"]
+    assert found["games"] == EvaluationJob(*given).measure(lambda done, total: None)["games"]
 
 
 class Killer:
-    """Kills, every so many seconds, one of those that have begun to play."""
+    """Kills one of the playing processes, every `seconds` seconds."""
 
     def __init__(self, folder, seconds, most):
         self.folder, self.seconds, self.most = folder, seconds, most
@@ -217,7 +221,7 @@ class Killer:
     def run(self):
         rng = random.Random(0)
         while not self.enough.wait(self.seconds) and len(self.killed) < self.most:
-            alive = sorted({pid for pid, _ in notes(self.folder)} - self.killed)
+            alive = sorted({pid for pid, _ in logged(self.folder)} - self.killed)
             if alive:
                 pid = rng.choice(alive)
                 os.kill(pid, signal.SIGKILL)
@@ -232,31 +236,33 @@ class Killer:
         self.thread.join()
 
 
-def test_killed_workers_lose_nothing(others, make, tmp_path):
+def test_killed_workers_lose_nothing(other_workers, make, tmp_path):
     chunks = [tuple(range(first, first + 4)) for first in range(0, 32, 4)]
     with Killer(tmp_path, 1.0, most=4) as killer:
-        found = list(others.play(make(seconds=0.25), chunks))
+        found = list(other_workers.play(make(seconds=0.25), chunks))
     assert len(killer.killed) >= 2
     assert os.getpid() not in killer.killed
     assert sorted(each.number for each in found) == list(range(32))
 
 
 @pytest.mark.slow
-def test_a_worker_killed_every_five_seconds_for_two_minutes_loses_nothing(others, make, tmp_path):
+def test_a_worker_killed_every_five_seconds_for_two_minutes_loses_nothing(
+    other_workers, make, tmp_path
+):
     began = time.monotonic()
     chunks = [tuple(range(first, first + 4)) for first in range(0, 240, 4)]
     with Killer(tmp_path, 5.0, most=24) as killer:
-        found = list(others.play(make(seconds=1.0), chunks))
+        found = list(other_workers.play(make(seconds=1.0), chunks))
     assert time.monotonic() - began >= 120
     assert len(killer.killed) >= 20
     assert sorted(each.number for each in found) == list(range(240))
 
 
 def test_closing_leaves_no_process(game, make, tmp_path):
-    players = players_of(game, "process")
-    list(players.play(make(), CHUNKS))
-    players.close()
-    for pid in {pid for pid, _ in notes(tmp_path)}:
+    workers = workers_of(game, "process")
+    list(workers.play(make(), CHUNKS))
+    workers.close()
+    for pid in {pid for pid, _ in logged(tmp_path)}:
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
 
@@ -268,13 +274,13 @@ def test_a_game_that_cannot_be_found_by_name_says_so(game, make):
         whole.dtype, made_here["legal"], whole.rules.step, num_players=2, num_actions=9,
         observe=whole.rules.observe, observation_shape=whole.observation_shape,
     )  # fmt: skip
-    players = players_of(game, "process")
+    workers = workers_of(game, "process")
     with pytest.raises(BrokenGame, match=r"legal of .* cannot be sent to another process"):
-        list(players.play(make(game=hidden), CHUNKS))
+        list(workers.play(make(game=hidden), CHUNKS))
 
 
-def test_one_worker_plays_here(game):
-    assert isinstance(make_players(options_of(game)), Here)
+def test_one_worker_plays_in_process(game):
+    assert isinstance(make_workers(options_of(game)), InProcessWorker)
 
 
 # --- a training and its workers ------------------------------------------------------------------
@@ -287,7 +293,7 @@ TRAIN = [
 
 
 def begin_training(folder, backend):
-    """A training in a process of its own that has written a checkpoint, and the mark of it."""
+    """A training process that has written a checkpoint, and the text in its environment."""
     mark = f"UCTREE_TEST={uuid.uuid4().hex}"
     name, _, value = mark.partition("=")
     process = subprocess.Popen(
@@ -300,7 +306,7 @@ def begin_training(folder, backend):
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < until, "no checkpoint within 100 seconds"
         time.sleep(0.02)
-    assert len(marked(mark)) >= 3, "the training and its workers"
+    assert len(processes_with(mark)) >= 3, "the training and its workers"
     return process, mark
 
 
@@ -309,25 +315,25 @@ def begin_training(folder, backend):
 def test_ctrl_c_in_a_terminal_ends_training_and_workers_without_a_trace(tmp_path, backend):
     process, mark = begin_training(tmp_path / "run", backend)
     os.killpg(process.pid, signal.SIGINT)
-    printed, told = process.communicate(timeout=60)
-    assert "interrupted" in told
-    assert "Traceback" not in told + printed
-    assert gone(mark, 10)
+    printed, errors = process.communicate(timeout=60)
+    assert "interrupted" in errors
+    assert "Traceback" not in errors + printed
+    assert all_ended(mark, 10)
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/environ"), reason="needs /proc")
 @pytest.mark.parametrize("backend", ["process", SLOW_RAY])
-def test_a_killed_training_leaves_no_workers_and_goes_on_later(tmp_path, backend):
+def test_a_killed_training_leaves_no_workers_and_an_intact_folder(tmp_path, backend):
     process, mark = begin_training(tmp_path / "run", backend)
     process.kill()
     process.communicate()
-    assert gone(mark, 20)
+    assert all_ended(mark, 20)
     run = Run.open(tmp_path / "run")
     assert run.checkpoint() is not None
     assert all(number in run.replay for number in range(16))
 
 
-def test_a_script_without_a_guard_is_told_what_to_do(tmp_path):
+def test_the_error_of_a_script_without_a_guard_says_what_to_do(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
         "from uctree import games\n"

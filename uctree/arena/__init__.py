@@ -1,4 +1,8 @@
-"""Matches between agents: who is stronger, and how sure that is."""
+"""Matches between agents: which one is stronger, with intervals.
+
+Imported by `learn` and `cli`; it uses `mcts`, `workers` and `pages`.
+Read `matches.py` first, then `ratings.py`; `ablation.py` plays whole grids of settings.
+"""
 
 from __future__ import annotations
 

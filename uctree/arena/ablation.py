@@ -1,8 +1,8 @@
-"""ablate(): a grid of settings played out, as a table, a chart and a folder of games.
+"""ablate(): matches between the settings of a grid, as a table, a chart and a folder of games.
 
-Settings meet in matches of two, all with the same openings, so that one bootstrap over openings
-weighs them together. In a game of more players the first of the two has all other seats; in a game
-of one player each setting plays alone, with the same dice.
+Settings play matches of two, all with the same openings, so that one bootstrap over openings covers
+all of them. In a game of more players the first of the two has all other seats; in a game of one
+player each setting plays alone, with the same chance outcomes.
 """
 
 from __future__ import annotations
@@ -18,57 +18,58 @@ from typing import Any
 
 import numpy as np
 
-from uctree import specs, treefile
+from uctree import specs
 from uctree.arena import ratings
 from uctree.arena.agents import make_agent
 from uctree.arena.grids import Grid, Values, check_budget, number_of, read_grid
 from uctree.arena.matches import MatchProgress, Openings, match
 from uctree.arena.reports import markdown_table, plain_row, write_files
 from uctree.arena.standings import MatchResult, ends, span
-from uctree.chart import Series, line_chart
-from uctree.columns import aligned
 from uctree.errors import UctreeError
 from uctree.game import Game
+from uctree.identity import describe_game, find_spec
+from uctree.pages.chart import Series, line_chart
+from uctree.pages.columns import aligned
 
 PAIRINGS = ("first", "neighbours", "all")
 DEFAULT_SIMULATIONS = (1000,)
 GRID_FILE = "grid.json"
-WIDE = 10.0  # values that span such a factor are drawn on a logarithmic axis
+LOG_AXIS_FACTOR = 10.0  # values that span this factor are drawn on a logarithmic axis
 
-Budget = dict[str, float]  # {"simulations": 100}; empty where it varies with the settings
+Budget = dict[str, float]  # {"simulations": 100}; empty if it varies with the settings
 
 
 @dataclass(frozen=True)
 class AblationProgress:
-    """How far an ablation is; handed to `progress` after every game."""
+    """The progress of an ablation; passed to `progress` after every game."""
 
     done: int
     total: int
-    settings: tuple[str, ...]  # who plays
+    settings: tuple[str, ...]  # of this match
     budget: str
     scores: dict[str, float]  # of this match so far
 
 
 @dataclass(frozen=True)
 class Row:
-    """How one setting did at one budget."""
+    """The results of one setting at one budget."""
 
-    budget: str  # as "simulations=100"; empty where it varies with the settings
+    budget: str  # as "simulations=100"; empty if it varies with the settings
     setting: str
-    agent: str  # the whole of it, as `uctree match` takes it
+    agent: str  # its full text, as `uctree match` takes it
     games: int
     wins: int
     draws: int
     losses: int
     score: float | None  # the mean over its games; None in a game of one player
     score_interval: tuple[float, float] | None
-    elo: float | None  # above the first setting
+    elo: float | None  # relative to the first setting
     elo_interval: tuple[float, float] | None
-    gain: float | None  # in Elo above the setting before; None for the first
+    gain: float | None  # in Elo, relative to the setting before; None for the first
     gain_interval: tuple[float, float] | None
     mean_return: float
     return_interval: tuple[float, float]
-    more: float  # mean return above that of the first setting
+    more: float  # mean return minus that of the first setting
     more_interval: tuple[float, float]
     forfeits: int
     seconds_per_action: float
@@ -90,22 +91,22 @@ def ablate(
     max_seconds: float | None = None,
     progress: Callable[[AblationProgress], None] | None = None,
 ) -> Ablation:
-    """How strong each setting of a grid is, at each budget, from games between them.
+    """The strength of each setting of a grid, at each budget, from games between them.
 
-    Ctrl-C ends it with what there is, and the same call with a `folder` goes on where it was, also
-    with more games or other budgets.
+    Ctrl-C ends it with the result so far. The same call with a `folder` resumes, also with more
+    games or other budgets.
 
     Args:
-        game: or its text, as `connect_four(rows=5)`.
+        game: a game, or its text, as `connect_four(rows=5)`.
         vary: the values of each option that varies, as {"selection.puct.c": [0.5, 1, 2],
             "solver": "true,false"}; also "simulations" and "seconds", then without a budget below.
-        simulations: the budgets at which all settings meet; 1000.
-        seconds: such budgets in seconds for each search, in place of simulations.
-        num_games: of each two settings at each budget, rounded up to whole openings.
+        simulations: the budgets at which settings play each other; 1000 by default.
+        seconds: budgets in seconds for each search, instead of simulations.
+        num_games: for each pair of settings and each budget, rounded up to whole openings.
         base: options that are common to all settings, as "solver=True, choice=lcb".
-        pairing: who meets: each the "first" setting, each its "neighbours", or "all" each other.
+        pairing: each setting plays the "first" one, its "neighbours", or "all" others.
         openings, seed, processes, max_seconds: as in `match`.
-        folder: keeps every game, one file for each two settings and budget.
+        folder: stores every game, in one file for each pair of settings and budget.
         progress: called with an `AblationProgress` after every game.
     """
     chosen = specs.read_game(game) if isinstance(game, str) else game
@@ -115,15 +116,15 @@ def ablate(
     budgets = _budgets(grid, simulations, seconds)
     path = None if folder is None else Path(folder)
     settings = {"openings": openings, "seed": seed, "max_seconds": max_seconds}
-    told = {
-        "game": treefile.find_spec(chosen) or chosen.name, "vary": grid.axes, "base": grid.base,
+    description = {
+        "game": find_spec(chosen) or chosen.name, "vary": grid.axes, "base": grid.base,
         "pairing": pairing, **settings,
     }  # fmt: skip
     if path is not None:
-        _check_folder(path, json.loads(json.dumps(told, default=list)))
+        _check_folder(path, json.loads(json.dumps(description, default=list)))
     _prepare(chosen, grid, budgets[0])
     if path is not None:
-        write_files(path, {GRID_FILE: json.dumps(told, indent=2, default=list) + "\n"})
+        write_files(path, {GRID_FILE: json.dumps(description, indent=2, default=list) + "\n"})
     meetings = list(itertools.product(budgets, _pairs(len(grid.settings), pairing, chosen)))
     results: list[Meeting] = []
     status = "complete"
@@ -133,7 +134,7 @@ def ablate(
             game, agents, num_games=num_games, openings=openings, seed=seed, processes=processes,
             path=None if path is None else path / _file_name(budget, pair),
             max_seconds=max_seconds,
-            progress=_told(progress, place, len(meetings), grid, budget, pair),
+            progress=_match_progress(progress, place, len(meetings), grid, budget, pair),
         )  # fmt: skip
         results.append(Meeting(budget, pair, result))
         if result.status == "interrupted":
@@ -144,14 +145,14 @@ def ablate(
 
 @dataclass(frozen=True)
 class Meeting:
-    """The games between two settings at one budget; of one setting in a game of one player."""
+    """The games of two settings at one budget; of one setting in a game of one player."""
 
     budget: Budget
     pair: tuple[int, ...]
     result: MatchResult
 
 
-# --- what is played ------------------------------------------------------------------------------
+# --- the schedule --------------------------------------------------------------------------------
 
 
 def _budgets(
@@ -162,8 +163,8 @@ def _budgets(
     if grid.budget is not None:
         if named:
             raise UctreeError(
-                f"{grid.budget} is part of the grid; leave the budget {named[0][0]} away, or take "
-                "it out of the grid"
+                f"{grid.budget} is part of the grid; omit the budget {named[0][0]}, or remove "
+                f"{grid.budget} from the grid"
             )
         return [{}]
     if len(named) > 1:
@@ -179,18 +180,18 @@ def _budgets(
 
 
 def _prepare(game: Game, grid: Grid, budget: Budget) -> None:
-    """Compile every setting before the first game, so that none is refused in the middle."""
+    """Compile every setting before the first game, so that a wrong one is refused at once."""
     for setting in grid.settings:
         agent: Any = make_agent(setting.agent(budget))
         try:
             agent.prepare(game)
         except Exception as error:
-            told = f"{specs.place(error)}{specs.reason(error)}"
-            raise UctreeError(f"setting {setting.name}: {told}") from error
+            reason = f"{specs.place(error)}{specs.reason(error)}"
+            raise UctreeError(f"setting {setting.name}: {reason}") from error
 
 
 def _pairs(num_settings: int, pairing: str, game: Game) -> list[tuple[int, ...]]:
-    """Who meets whom; each new pair has a setting that played before, so that all can be rated.
+    """The pairs of settings; each new pair has a setting of an earlier one, so that all are rated.
 
     >>> from uctree.games import tic_tac_toe
     >>> _pairs(4, "first", tic_tac_toe()), _pairs(3, "neighbours", tic_tac_toe())
@@ -207,7 +208,7 @@ def _pairs(num_settings: int, pairing: str, game: Game) -> list[tuple[int, ...]]
 
 
 def _agents(grid: Grid, budget: Budget, pair: tuple[int, ...], num_players: int) -> dict[str, str]:
-    """The agents of a match by name; the first of the pair has the seats that are left."""
+    """The agents of a match by name; the first of the pair also has the remaining seats."""
     settings = [grid.settings[place] for place in pair]
     agents = {setting.name: setting.agent(budget) for setting in settings}
     for again in range(2, num_players - len(pair) + 2):
@@ -220,7 +221,7 @@ def _budget_name(budget: Budget) -> str:
 
 
 def _file_name(budget: Budget, pair: tuple[int, ...]) -> str:
-    """The file of a match; settings are numbered in the order of the grid, from 1 on.
+    """The file name of a match; settings are numbered in the order of the grid, from 1.
 
     >>> _file_name({"simulations": 100}, (0, 3))
     'games-simulations=100-4-against-1.jsonl'
@@ -229,8 +230,8 @@ def _file_name(budget: Budget, pair: tuple[int, ...]) -> str:
     return "-".join(["games", *filter(None, [_budget_name(budget)]), f"{against}.jsonl"])
 
 
-def _check_folder(folder: Path, told: dict[str, Any]) -> None:
-    """Raise UctreeError where a folder holds another grid."""
+def _check_folder(folder: Path, description: dict[str, Any]) -> None:
+    """Raise UctreeError if a folder holds another grid."""
     path = folder / GRID_FILE
     try:
         if not path.exists():
@@ -241,39 +242,41 @@ def _check_folder(folder: Path, told: dict[str, Any]) -> None:
     except ValueError as error:
         raise UctreeError(f"{path} is damaged: {error}; give another folder") from error
     differing = [
-        part for part in told if not isinstance(found, dict) or found.get(part) != told[part]
+        part
+        for part in description
+        if not isinstance(found, dict) or found.get(part) != description[part]
     ]
     if differing:
         part = differing[0]
         was = found.get(part) if isinstance(found, dict) else found
         raise UctreeError(
-            f"{folder} holds the games of another grid: {part} is {was} there, and {told[part]} "
-            "now; give another folder, or the grid it was begun with"
+            f"{folder} holds the games of another grid: {part} is {was} in the folder and "
+            f"{description[part]} now; give another folder, or the grid of this folder"
         )
 
 
-def _told(
+def _match_progress(
     progress: Callable[[AblationProgress], None] | None, place: int, num_meetings: int,
     grid: Grid, budget: Budget, pair: tuple[int, ...],
 ) -> Callable[[MatchProgress], None] | None:  # fmt: skip
-    """The progress of one match as that of the whole: all matches have as many games."""
+    """A callback for one match that reports the progress of all, which have equally many games."""
     if progress is None:
         return None
     names = tuple(grid.settings[each].name for each in pair)
 
-    def tell(now: MatchProgress) -> None:
+    def report(now: MatchProgress) -> None:
         done, total = place * now.total + now.done, num_meetings * now.total
         progress(AblationProgress(done, total, names, _budget_name(budget), now.scores))
 
-    return tell
+    return report
 
 
-# --- what comes out ------------------------------------------------------------------------------
+# --- the result ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Ablation:
-    """The games of a grid and what they say. Print it for a table."""
+    """The games of a grid, and their statistics. Print it for a table."""
 
     game: Game
     grid: Grid
@@ -300,9 +303,9 @@ class Ablation:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """All of it but the games, ready for `json.dumps`."""
+        """All of it except the games, ready for `json.dumps`."""
         return {
-            "game": treefile.describe_game(self.game),
+            "game": describe_game(self.game),
             "vary": {axis: list(values) for axis, values in self.grid.axes.items()},
             "base": self.grid.base,
             "pairing": self.pairing,
@@ -319,7 +322,7 @@ class Ablation:
 
     @property
     def num_openings(self) -> int:
-        """How many different openings were played: what the intervals are over."""
+        """The number of different openings, over which intervals are computed."""
         return len(set().union(*map(_opening_numbers, self.meetings)))
 
     def __str__(self) -> str:
@@ -334,14 +337,14 @@ class Ablation:
         )
 
     def markdown(self) -> str:
-        """The same as a Markdown table."""
+        """The table in Markdown."""
         table = markdown_table(self._cells(), self._num_names)
         return "\n\n".join([*self._summary(), table, *self._notes()]) + "\n"
 
     def chart(self) -> str:
-        """Elo above the first setting (with one player: mean return) as an SVG picture.
+        """An SVG chart of Elo relative to the first setting, or of mean return with one player.
 
-        Along the first option that has numbers for values, else along budgets.
+        The x axis is the first option whose values are numbers, else the budget.
         """
         alone = self.game.num_players == 1
         across = self._numeric_axis()
@@ -355,7 +358,8 @@ class Ablation:
             title=f"{self.game.name}: {self._measure} above {self.grid.settings[0].name}",
             x_label=across or next(iter(self.budgets[0]), "setting"),
             y_label=self._measure,
-            log_x=min(xs, default=1) > 0 and max(xs, default=1) >= WIDE * min(xs, default=1),
+            log_x=min(xs, default=1) > 0
+            and max(xs, default=1) >= LOG_AXIS_FACTOR * min(xs, default=1),
         )
 
     def save(self, folder: str | os.PathLike[str]) -> list[Path]:
@@ -375,7 +379,7 @@ class Ablation:
 
     @property
     def _num_names(self) -> int:
-        """How many columns say what a row is about: the budget does where settings share one."""
+        """The number of columns that name a row: the setting, and the budget if it is shared."""
         return 1 if self.budgets == [{}] else 2
 
     def _rows(self, budget: Budget) -> Iterator[Row]:
@@ -410,7 +414,7 @@ class Ablation:
         ]
 
     def _cells(self) -> list[list[str]]:
-        """The table, its titles first."""
+        """The cells of the table, titles first."""
         alone, chain = self.game.num_players == 1, self.pairing == "neighbours"
         titles = [*["budget", "setting"][-self._num_names :], "games"]
         if alone:
@@ -438,7 +442,7 @@ class Ablation:
         return rows
 
     def _notes(self) -> list[str]:
-        """What is sure at 95 %, and what is not."""
+        """Which settings differ from the first one at 95 %."""
         alone = self.game.num_players == 1
         lines = []
         for budget, rows in itertools.groupby(self.table, key=lambda row: row.budget):
@@ -463,7 +467,7 @@ class Ablation:
         return None
 
     def _point(self, row: Row, across: str | None) -> tuple[float, str]:
-        """Where a row is drawn along the x axis, and on which curve."""
+        """The x coordinate of a row, and the name of its curve."""
         names = [setting.name for setting in self.grid.settings]
         place = names.index(row.setting)
         if across is None:
@@ -491,7 +495,7 @@ class _Tables:
             result = meeting.result
             rows = [unit[number] for number in sorted(_opening_numbers(meeting))]
             for i, j in itertools.permutations(range(len(who)), 2):
-                if who[i] != who[j]:  # a setting that has several seats is not rated with itself
+                if who[i] != who[j]:  # a setting with several seats is not rated against itself
                     self.points[rows, who[i], who[j]] += result.points[:, i, j]
             for record in result.records:
                 for name, paid in zip(record.agents, record.returns, strict=True):
@@ -499,10 +503,10 @@ class _Tables:
                     sums[unit[record.opening_number], place] += paid
                     counts[unit[record.opening_number], place] += 1
         with np.errstate(invalid="ignore"):
-            self.returns = sums / counts  # not a number where a setting has not played an opening
+            self.returns = sums / counts  # NaN if a setting has not played an opening
 
     def rated(self) -> ratings.Ratings:
-        """Elo above the first; those who never met lend each other nothing."""
+        """Elo relative to the first setting; only pairs that played are regularised."""
         met = (self.points.sum(axis=0) + self.points.sum(axis=0).T) > 0
         return ratings.rate(self.points, regularisation=ratings.REGULARISATION * met, anchor=0)
 
@@ -534,14 +538,14 @@ def _opening_numbers(meeting: Meeting) -> set[int]:
 
 
 def _places(meeting: Meeting, num_players: int) -> list[int]:
-    """The setting of each agent of a match, as `_agents` has them."""
+    """The setting of each agent of a match, in the order of `_agents`."""
     more = max(0, num_players - len(meeting.pair))
     return [*meeting.pair, *[meeting.pair[0]] * more]
 
 
 def _mean(values: np.ndarray) -> tuple[float, tuple[float, float]]:
     """The mean over openings that were played, and its interval."""
-    # There are some: settings play in turn, and the first has played all that others have.
+    # Never empty: settings play in order, and the first one has played every opening of the others.
     known = values[~np.isnan(values)]
     return float(known.mean()), ratings.mean_interval(known)
 

@@ -1,8 +1,8 @@
-"""advise(): which rule and how many simulations a game needs, measured on states of it.
+"""advise(): which rule and how many simulations a game needs, measured on its states.
 
-Every search is held against a reference: exact values where what follows a state is small enough to
-be solved, and otherwise two searches that are far longer than those that are measured. Rules are
-tried at growing budgets, and those that lose most are dropped on the way.
+Every search is compared with a reference: exact values if a state can be solved, otherwise two
+searches that are far longer than the measured ones. Rules are tried at growing budgets, and those
+with the largest loss are dropped on the way.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from uctree.arena.ratings import mean_interval, rate
 from uctree.arena.references import Reference, deep_reference, exact_reference
 from uctree.arena.reports import markdown_table, plain_row, write_files
 from uctree.arena.standings import span
-from uctree.chart import Series, line_chart
-from uctree.columns import aligned
 from uctree.errors import UctreeError
 from uctree.game import ENDLESS, Game, State
 from uctree.mcts import Searcher, search
+from uctree.pages.chart import Series, line_chart
+from uctree.pages.columns import aligned
 from uctree.result import SearchResult
 
 BUDGETS = (10, 30, 100, 300, 1000, 3000, 10_000)
@@ -46,19 +46,19 @@ RULES_WITH_PRIORS = (
     "puct()", "puct(c=0.6)", "puct(c=2.5)", "puct(c=5)", "puct(fpu='parent')",
     "puct(fpu='infinite')", "puct(c=2.5, fpu='parent')", "one_loop()",
 )  # fmt: skip
-DEEPER = 10  # the reference has so many times the simulations of the largest budget
-LEAST_DEEPER = 3  # with less the report warns
-NUM_LATE = 3  # rules are compared over so many of the largest budgets
-FEWEST_KEPT = 3  # rules that are measured at every budget
-MANY_DOUBTS = 0.1  # the share of doubtful states from which on a reference is called so
+REFERENCE_FACTOR = 10  # simulations of a reference, in multiples of the largest budget
+MIN_REFERENCE_FACTOR = 3  # below, the report warns
+NUM_LATE = 3  # rules are compared over this number of the largest budgets
+MIN_RULES = 3  # that are measured at every budget
+MAX_DOUBTFUL = 0.1  # the share of doubtful states above which the report warns
 FEW_STATES = 10  # below, intervals over states are rough
-MOST_TRIES = 50  # random episodes for each state that is wanted
+MAX_TRIES = 50  # random episodes per requested state
 _NOT_OPTIONS = ("num_simulations", "seconds", "seed", "selection", "tree", "progress", "stop")
 
 
 @dataclass(frozen=True)
 class AdviceProgress:
-    """How far the measurement is; handed to `progress` after every state."""
+    """The progress of a measurement; passed to `progress` after every state."""
 
     done: int  # simulations
     total: int  # at most
@@ -67,13 +67,13 @@ class AdviceProgress:
 
 @dataclass(frozen=True)
 class Measure:
-    """How one rule did at one budget."""
+    """The results of one rule at one budget."""
 
     rule: str
     simulations: int
     agreement: float  # the share of searches whose action is among the best
     agreement_interval: tuple[float, float]
-    loss: float  # what their actions give away on average
+    loss: float  # how much less their actions are worth than the best, on average
     loss_interval: tuple[float, float]
 
 
@@ -94,28 +94,28 @@ def advise(
 ) -> Advice:
     """Which rule and how many simulations to use, from searches of `states`.
 
-    Ctrl-C ends it with what there is once a budget has been measured.
+    Ctrl-C ends it with the result so far, if at least one budget has been measured.
 
     Args:
-        game: or its text, as `connect_four(rows=5)`.
-        states: those that matter to you; positions of random episodes by default.
+        game: a game, or its text, as `connect_four(rows=5)`.
+        states: the states to measure on; by default states of random episodes.
         budgets: numbers of simulations.
-        rules: selection rules as text, the one to beat first; by default a few, with several c.
-        num_positions: how many states to draw where none are given.
-        num_seeds: searches of each state, rule and budget.
-        reference_simulations: of each of the two searches of a state that cannot be solved; ten
-            times the largest budget.
-        max_states: a state that at most so many can follow is solved exactly; 0 for none.
+        rules: selection rules as text, the one to beat first; by default a list of rules.
+        num_positions: the number of states to draw if `states` is None.
+        num_seeds: searches per state, rule and budget.
+        reference_simulations: simulations of each of the two long searches of a state that is not
+            solved; ten times the largest budget by default.
+        max_states: solve a state exactly if at most this many states can follow it; 0 never does.
         tolerance: actions count as equally good within this share of the range of returns.
         progress: called with an `AdviceProgress` after every state.
-        options: common to all searches, as in `uctree.search`.
+        options: options of all searches, as in `uctree.search`.
     """
     chosen = specs.read_game(game) if isinstance(game, str) else game
     _refuse_vectors(chosen)
     known = [name for name in search_options() if name not in _NOT_OPTIONS]
     for name in options:
         if name in _NOT_OPTIONS:
-            raise TypeError(f"advise finds {name} itself; leave it away")
+            raise TypeError(f"advise sets {name} itself; omit it")
         if name not in known:
             raise TypeError(f"search has no option {name!r}; it has {', '.join(known)}")
     steps = _checked(budgets, num_seeds, tolerance)
@@ -124,15 +124,15 @@ def advise(
             f"reference_simulations must be at least 1, or None; got {reference_simulations}"
         )
     drawn = random_states(chosen, num_positions, seed) if states is None else list(states)
-    kept = [chosen.copy(state) for state in drawn if _has_choice(chosen, state)]
-    if not kept:
+    decisions = [chosen.copy(state) for state in drawn if _has_choice(chosen, state)]
+    if not decisions:
         raise UctreeError(
-            f"{chosen.name}: none of the {len(drawn)} states has anything to decide; give states "
-            "in which a player has several actions"
+            f"{chosen.name}: no player has a choice in any of the {len(drawn)} states; give states "
+            "with several legal actions"
         )
-    trial = _Trial(chosen, kept, steps, fitting_rules(chosen, rules, options), num_seeds, seed,
+    trial = _Trial(chosen, decisions, steps, fitting_rules(chosen, rules, options), num_seeds, seed,
                    options, progress)  # fmt: skip
-    deep = reference_simulations or DEEPER * max(steps)
+    deep = reference_simulations or REFERENCE_FACTOR * max(steps)
     trial.find_references(deep, max_states, tolerance)
     status = trial.measure()
     return Advice(
@@ -147,8 +147,8 @@ def random_states(
     """Different states in which a player has a choice, each from a random episode of its own.
 
     Args:
-        root: where the episodes begin, itself the first of the states; the start of the game, which
-            is none of them, by default.
+        root: where the episodes begin, and the first of the returned states; by default the start
+            of the game, which is not returned.
     """
     if num_positions < 1:
         raise UctreeError(f"the number of positions must be at least 1; got {num_positions}")
@@ -157,7 +157,7 @@ def random_states(
     found: dict[bytes, np.record] = {}
     if root is not None and _has_choice(game, root):
         found[game.key(root)] = game.copy(root)
-    for _ in range(MOST_TRIES * num_positions):
+    for _ in range(MAX_TRIES * num_positions):
         if len(found) == num_positions:
             break
         begin = game.start() if root is None else game.copy(root)
@@ -172,8 +172,8 @@ def random_states(
 def _refuse_vectors(game: Game) -> None:
     if game.is_continuous:
         raise UctreeError(
-            f"the actions of {game.name} are vectors, and advice is on games whose actions are "
-            "numbers; `uctree continuous` compares ways to solve such a game"
+            f"the actions of {game.name} are vectors, and advise needs numbered actions; "
+            "`uctree continuous` compares solvers of such a game"
         )
 
 
@@ -187,20 +187,20 @@ def _has_choice(game: Game, state: State) -> bool:
 def _checked(budgets: Sequence[int], num_seeds: int, tolerance: float) -> list[int]:
     steps = sorted(set(budgets))
     if not steps or any(type(step) is not int or step < 1 for step in steps):
-        raise UctreeError(f"budgets are whole numbers of at least 1; got {list(budgets)}")
+        raise UctreeError(f"budgets must be whole numbers of at least 1; got {list(budgets)}")
     if num_seeds < 1:
         raise UctreeError(f"num_seeds must be at least 1; got {num_seeds}")
     if not 0 <= tolerance < 1:
-        raise UctreeError(f"tolerance is a share of the range, from 0 to 1; got {tolerance}")
+        raise UctreeError(f"tolerance must be a share of the range, from 0 to 1; got {tolerance}")
     return steps
 
 
 def fitting_rules(
     game: Game, rules: Sequence[str] | None, options: dict[str, Any]
 ) -> dict[str, dict[str, Any]]:
-    """The options of a search for each rule, by its text.
+    """The options of a search for each rule, by the text of the rule.
 
-    Of the rules that we propose those are left out that do not go with the game or the options.
+    Default rules that do not work with the game or the options are left out.
     """
     given = options.get("evaluator")
     evaluator = evaluators.compiled(given) if inspect.isfunction(given) else given
@@ -218,14 +218,14 @@ def fitting_rules(
     return found
 
 
-def kept_rules(num_rules: int, num_budgets: int) -> list[int]:
-    """How many rules are measured at each budget: all at two, then ever half of them.
+def num_rules_at_budgets(num_rules: int, num_budgets: int) -> list[int]:
+    """How many rules are measured at each budget: all at the first two, then half at each step.
 
-    >>> kept_rules(12, 6)
+    >>> num_rules_at_budgets(12, 6)
     [12, 12, 6, 3, 3, 3]
     """
     return [
-        min(num_rules, max(FEWEST_KEPT, math.ceil(num_rules / 2 ** max(0, place - 1))))
+        min(num_rules, max(MIN_RULES, math.ceil(num_rules / 2 ** max(0, place - 1))))
         for place in range(num_budgets)
     ]
 
@@ -245,14 +245,14 @@ class _Trial:
         self.references: list[Reference] = []
         self.losses: dict[tuple[str, int], np.ndarray] = {}  # [num_states, num_seeds] of each
         self.done = 0
-        counts = kept_rules(len(self.rules), len(steps))
+        counts = num_rules_at_budgets(len(self.rules), len(steps))
         searches = len(states) * num_seeds
         self.total = sum(searches * n * step for n, step in zip(counts, steps, strict=True))
 
     def find_references(self, deep: int, max_states: int, tolerance: float) -> None:
-        """What the actions of every state are worth."""
+        """Set the reference of every state."""
         self.total += 2 * deep * len(self.states)
-        # A search that proves its root ends early, and knows little of the other actions then.
+        # With a solver, a search that proves its root ends early and says little of other actions.
         options = {**self.options, "solver": False}
         for place, state in enumerate(self.states):
             found = exact_reference(self.game, state, max_states, tolerance) if max_states else None
@@ -264,7 +264,7 @@ class _Trial:
                     for again in range(2)
                 ]
                 found = deep_reference(self.game, state, pair, tolerance)
-                self._tell(2 * deep, f"reference of state {place + 1}")
+                self._report(2 * deep, f"reference of state {place + 1}")
             else:
                 self.total -= 2 * deep
             self.references.append(found)
@@ -272,7 +272,7 @@ class _Trial:
     def measure(self) -> str:
         """Search with every rule at growing budgets; "complete", or "interrupted" by Ctrl-C."""
         names = list(self.rules)
-        counts = kept_rules(len(names), len(self.steps))
+        counts = num_rules_at_budgets(len(names), len(self.steps))
         try:
             for place, step in enumerate(self.steps):
                 names = self._best(names, self.steps[max(0, place - 1)], counts[place])
@@ -285,12 +285,12 @@ class _Trial:
         return "complete"
 
     def _best(self, names: list[str], step: int, count: int) -> list[str]:
-        """Those that lose least at this budget, and the first of all to compare with."""
+        """The rules with the smallest loss at this budget, and always the first one."""
         if count >= len(names):
             return names
         first, *others = names
-        kept = sorted(others, key=lambda name: float(self.losses[name, step].mean()))[: count - 1]
-        return [first, *(name for name in others if name in kept)]
+        best = sorted(others, key=lambda name: float(self.losses[name, step].mean()))[: count - 1]
+        return [first, *(name for name in others if name in best)]
 
     def _losses(self, name: str, step: int) -> np.ndarray:
         table = np.zeros((len(self.states), self.num_seeds))
@@ -300,7 +300,7 @@ class _Trial:
                 result = self._search(state, step, seed, self.candidates[name])
                 assert result.action is not None, "a player has a choice"
                 table[place, again] = self.references[place].loss(result.action)
-            self._tell(step * self.num_seeds, f"{step:,} simulations, {name}")
+            self._report(step * self.num_seeds, f"{step:,} simulations, {name}")
         return table
 
     def _search(
@@ -311,22 +311,22 @@ class _Trial:
             raise KeyboardInterrupt
         return result
 
-    def _tell(self, simulations: int, text: str) -> None:
+    def _report(self, simulations: int, text: str) -> None:
         self.done += simulations
         if self.progress is not None:
             self.progress(AdviceProgress(self.done, self.total, text))
 
 
-# --- what comes out ------------------------------------------------------------------------------
+# --- the result ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Advice:
-    """How rules and budgets did on states of a game, and what to use. Print it for a table."""
+    """The results of rules and budgets on states of a game, and a suggestion. Print it."""
 
     game: Game
-    num_given: int  # states, with those in which there is nothing to decide
-    references: list[Reference]  # of those in which there is
+    num_given: int  # states, including those without a choice
+    references: list[Reference]  # of the states with a choice
     reference_simulations: int
     tolerance: float
     num_seeds: int
@@ -338,7 +338,7 @@ class Advice:
 
     @functools.cached_property
     def table(self) -> list[Measure]:
-        """A row for each rule and budget that were measured."""
+        """A row for each rule and budget that was measured."""
         margins = np.array([reference.margin for reference in self.references])[:, None]
         rows = []
         for (rule, step), losses in self.losses.items():
@@ -359,9 +359,9 @@ class Advice:
 
     @functools.cached_property
     def simulations(self) -> int:
-        """The smallest budget of the suggested rule beyond which nothing is gained for sure.
+        """The smallest budget of the suggested rule beyond which no gain is significant.
 
-        Not by any larger one, nor by all of them taken together.
+        Neither one larger budget nor the mean of all larger ones loses less beyond noise.
         """
         steps = self._steps(self.rule)
         for place, step in enumerate(steps):
@@ -373,7 +373,7 @@ class Advice:
 
     @property
     def call(self) -> str:
-        """The search that is suggested, to copy."""
+        """The suggested search, as code to copy."""
         selection = re.sub(r"(\w+)\(", r"uctree.selection.\1(", self.rule)
         more = "".join(f", {name}={_shown(name, value)}" for name, value in self.options.items())
         return (
@@ -383,7 +383,7 @@ class Advice:
 
     @functools.cached_property
     def notes(self) -> list[str]:
-        """How sure that is, in sentences."""
+        """Sentences on how reliable the suggestion is."""
         return [*self._reference_notes(), *self._rule_notes(), *self._budget_notes()]
 
     def to_json(self) -> dict[str, Any]:
@@ -413,17 +413,17 @@ class Advice:
                 "",
                 *self.notes,
                 "",
-                self._end(),
+                f"suggested: {self.call}",
             ]
         )
 
     def markdown(self) -> str:
-        """The same in Markdown."""
+        """The table and the notes in Markdown."""
         parts = [self._headline(), markdown_table(self._cells()), *self.notes, f"`{self.call}`"]
         return "\n\n".join(parts) + "\n"
 
     def chart(self) -> str:
-        """Agreement with the reference against the budget as an SVG picture."""
+        """An SVG chart of the agreement with the reference by budget."""
         last = max(step for _, step in self.losses)
         names = [rule for rule in self.rules if (rule, last) in self.losses]
         return line_chart(
@@ -451,7 +451,7 @@ class Advice:
 
     @functools.cached_property
     def _closest(self) -> tuple[str, tuple[float, float, float]]:
-        """The rule that loses least at the largest budgets, and by how much less than the first."""
+        """The rule with the smallest loss at the largest budgets, and its gain over the first."""
         late = self._steps(self.rules[0])[-NUM_LATE:]
         finalists = [
             rule for rule in self.rules if all((rule, step) in self.losses for step in late)
@@ -464,7 +464,7 @@ class Advice:
         return best, _difference(means[self.rules[0]] - means[best])
 
     def _gain(self, step: int, larger: list[int]) -> tuple[float, float, float]:
-        """What the suggested rule loses less with larger budgets, state by state."""
+        """How much less the suggested rule loses with larger budgets, paired by state."""
         more = np.mean([self.losses[self.rule, each].mean(axis=1) for each in larger], axis=0)
         return _difference(self.losses[self.rule, step].mean(axis=1) - more)
 
@@ -495,28 +495,25 @@ class Advice:
             )  # fmt: skip
         return rows
 
-    def _end(self) -> str:
-        return f"suggested: {self.call}"
-
     def _reference_notes(self) -> list[str]:
         n, notes = len(self.references), []
         skipped = self.num_given - n
         if skipped:
-            notes.append(f"{skipped} of {self.num_given} states have nothing to decide: left out")
+            notes.append(f"{skipped} of {self.num_given} states offer no choice: left out")
         if n < FEW_STATES:
-            notes.append(f"only {_count(n, 'state')}: the intervals say little")
+            notes.append(f"only {_count(n, 'state')}: the intervals are unreliable")
         deep = [reference for reference in self.references if not reference.exact]
-        if deep and self.reference_simulations < LEAST_DEEPER * max(self.budgets):
+        if deep and self.reference_simulations < MIN_REFERENCE_FACTOR * max(self.budgets):
             notes.append(
                 f"the reference of {self.reference_simulations:,} simulations is hardly longer "
-                f"than the largest budget, {max(self.budgets):,}: it cannot judge that"
+                f"than the largest budget, {max(self.budgets):,}, and cannot judge it"
             )
         doubtful = sum(reference.doubtful for reference in deep)
         if doubtful:
-            much = doubtful > MANY_DOUBTS * n
+            many = doubtful > MAX_DOUBTFUL * n
             notes.append(
                 f"in {doubtful} of {len(deep)} states the two long searches disagree by more than "
-                "the tolerance" + (": the reference itself is doubtful, make it longer" * much)
+                "the tolerance" + (": the reference is unreliable, use more simulations" * many)
             )
         return notes
 
@@ -530,25 +527,25 @@ class Advice:
         by = f"by {mean:.4f} (95 %: {span((low, high), '+.4f')})"
         if low > 0:
             return [f"{best} loses less than {first} {by}"]
-        return [f"within noise: {best} loses less than {first} {by}; {first} is kept"]
+        return [f"within noise: {best} loses less than {first} {by}; {first} is suggested"]
 
     def _budget_notes(self) -> list[str]:
         steps = self._steps(self.rule)
         if len(steps) < 2:
-            return ["one budget alone says nothing about how many simulations are enough"]
+            return ["a single budget does not show how many simulations are enough"]
         if self.simulations == steps[-1]:
             mean, low, high = self._gain(steps[-2], steps[-1:])
             return [
                 f"{self.rule} still gains at the largest budget, {mean:.4f} over {steps[-2]:,} "
-                f"simulations (95 %: {span((low, high), '+.4f')}): try larger ones"
+                f"simulations (95 %: {span((low, high), '+.4f')}): try larger budgets"
             ]
         mean, low, high = self._gain(self.simulations, steps[-1:])
         note = (
-            f"beyond {self.simulations:,} simulations {self.rule} gains nothing that is sure: "
+            f"beyond {self.simulations:,} simulations {self.rule} gains nothing significant: "
             f"{mean:.4f} by {steps[-1]:,} (95 %: {span((low, high), '+.4f')})"
         )
         margin = float(np.mean([reference.margin for reference in self.references]))
-        return [f"{note}; more states would tell" if high > margin else note]
+        return [f"{note}; more states would be needed to exclude a gain" if high > margin else note]
 
     def _series(self, rule: str) -> Series:
         rows = [row for row in self.table if row.rule == rule]
@@ -558,7 +555,7 @@ class Advice:
 
 
 def _share_interval(shares: np.ndarray) -> tuple[float, float]:
-    """The interval of a mean of shares; with a width where all are 1 too, as that of scores."""
+    """The interval of a mean of shares; it has a width even if all shares are 1."""
     table = np.zeros((len(shares), 2, 2))
     table[:, 0, 1], table[:, 1, 0] = shares, 1.0 - shares
     low, high = rate(table).score_intervals[0]
@@ -579,6 +576,6 @@ def _not_below(least: float, bounds: tuple[float, float]) -> tuple[float, float]
 
 
 def _shown(name: str, value: Any) -> str:
-    """An option as code: a literal, or the name of what the caller has."""
+    """An option as code: a literal, or the name of the caller's variable."""
     is_literal = value is None or isinstance(value, (bool, int, float, str))
     return repr(value) if is_literal else name

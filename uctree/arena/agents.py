@@ -1,4 +1,4 @@
-"""What plays one seat of an episode, and how it is named by text.
+"""Agents, which play one seat of an episode, and the text that names them.
 
 random · greedy · search(simulations=1000, selection=puct(c=2), reuse=True, choice=lcb)
 search(seconds=1) · gnugo(level=10) · gtp('gnugo --mode gtp') · my_agents.py:Clever(depth=3)
@@ -24,25 +24,26 @@ from uctree.mcts import Searcher, search
 
 
 class Agent(Protocol):
-    """What plays one seat of an episode; its constructor takes its settings.
+    """A program that plays one seat of an episode; its constructor takes its settings.
 
-    It may have more: `watch(state, action)` is called for every action and chance outcome of the
-    episode, its own and those of the opening too; `prepare(game)` once before a match, to refuse
-    settings that do not go with the game; `close()` when the match is over.
+    Three methods are optional. `watch(state, action)` is called for every action and chance outcome
+    of the episode, including its own and those of the opening. `prepare(game)` is called once
+    before a match, to refuse settings that do not work with the game. `close()` is called when the
+    match is over.
     """
 
     def begin(self, game: Game, player: int, seed: int) -> None:
-        """An episode begins at `game.start()`, and this agent has the seat `player` in it."""
+        """Called when an episode begins at `game.start()`, in which this agent is `player`."""
 
     def act(self, state: np.record) -> int:
-        """The action it takes."""
+        """The action that the agent takes in `state`."""
 
 
 AgentSource = str | Callable[[], Agent] | Agent
 
 
 def derived_seed(*parts: int | str) -> int:
-    """A seed that depends on all of `parts`; the same on every machine.
+    """A seed computed from all of `parts`; the same on every machine.
 
     >>> derived_seed(7, "opening", 0) == derived_seed(7, "opening", 0) != derived_seed(7, 1, 0)
     True
@@ -54,7 +55,7 @@ def derived_seed(*parts: int | str) -> int:
 
 
 class RandomAgent:
-    """Takes any legal action with the same probability."""
+    """Takes a random legal action, all with the same probability."""
 
     def begin(self, game: Game, player: int, seed: int) -> None:
         self.game, self.rng = game, random.Random(seed)
@@ -64,38 +65,38 @@ class RandomAgent:
 
 
 class GreedyAgent:
-    """Looks one ply ahead: the largest reward, plus the game's heuristic where it has one."""
+    """Looks one ply ahead: the largest reward, plus the game's heuristic if it has one."""
 
     def begin(self, game: Game, player: int, seed: int) -> None:
         self.game, self.player, self.rng = game, player, random.Random(seed)
 
     def act(self, state: np.record) -> int:
-        worth = {action: self._worth(state, action) for action in self.game.legal(state)}
-        best = max(worth.values())
-        return self.rng.choice([action for action, value in worth.items() if value == best])
+        values = {action: self._value(state, action) for action in self.game.legal(state)}
+        best = max(values.values())
+        return self.rng.choice([action for action, value in values.items() if value == best])
 
-    def _worth(self, state: np.record, action: int) -> float:
+    def _value(self, state: np.record, action: int) -> float:
         after, reward = self.game.step(state, action)
-        worth = float(reward[self.player])
+        value = float(reward[self.player])
         if not self.game.is_over(after):
-            worth += self.game.discount * float(self.game.estimate(after)[self.player])
-        return worth
+            value += self.game.discount * float(self.game.estimate(after)[self.player])
+        return value
 
 
-# What an agent decides itself, or what has no meaning in a match.
+# Options of `search` that an agent sets itself, or that have no meaning in a match.
 _NOT_OPTIONS = ("game", "state", "num_simulations", "seconds", "seed", "progress", "tree")
 _FEW_SIMULATIONS, _FEW_SECONDS = 32, 0.001  # enough to find out whether a search runs
 
 
 def search_options() -> list[str]:
-    """The names of what a search can be told beside its budget."""
+    """The names of the options of a search, without its budget."""
     return [name for name in inspect.signature(search).parameters if name not in _NOT_OPTIONS]
 
 
 class SearchAgent:
     """Takes the action that `uctree.search` finds.
 
-    Each search has a seed of its own that follows from the seed of the episode and the ply.
+    The seed of each search is computed from the seed of the episode and the ply.
     """
 
     def __init__(
@@ -109,7 +110,7 @@ class SearchAgent:
         """
         Args:
             simulations, seconds: the budget of each search.
-            reuse: keep the tree from ply to ply, as `uctree.Searcher` does.
+            reuse: reuse the tree from ply to ply, as `uctree.Searcher` does.
             options: as in `uctree.search`.
         """
         known = search_options()
@@ -125,7 +126,7 @@ class SearchAgent:
         self.reuse, self.options = reuse, options
 
     def prepare(self, game: Game) -> None:
-        """Compile the search, so that options which do not go together are refused at once."""
+        """Compile the search, so that options which exclude each other are refused at once."""
         few = None if self.simulations is None else min(self.simulations, _FEW_SIMULATIONS)
         brief = None if self.seconds is None else min(self.seconds, _FEW_SECONDS)
         state = _first_decision(game)
@@ -148,9 +149,9 @@ class SearchAgent:
                 self.game, state, num_simulations=self.simulations, seconds=self.seconds,
                 seed=seed, **self.options,
             )  # fmt: skip
-        if result.status == "interrupted":  # Ctrl-C leaves the match instead of hurrying it
+        if result.status == "interrupted":  # Ctrl-C ends the match, not only this search
             raise KeyboardInterrupt
-        assert result.action is not None, "a player is to play"
+        assert result.action is not None, "a player is to move"
         return result.action
 
     def watch(self, state: np.record, action: int) -> None:
@@ -160,7 +161,7 @@ class SearchAgent:
 
 
 def _first_decision(game: Game) -> np.record:
-    """The first state of the game in which a player acts."""
+    """The first state of the game in which a player is to move."""
     state = game.start()
     while game.to_play(state) < 0 and not game.is_over(state):
         state, _ = game.step(state, game.legal(state)[0])
@@ -191,7 +192,7 @@ def make_agent(source: AgentSource) -> Agent:
 
 
 def name_of(source: AgentSource) -> str:
-    """What an agent is called where nobody gives it a name.
+    """The name of an agent that was given without one.
 
     >>> name_of(" random "), name_of(RandomAgent), name_of(functools.partial(SearchAgent, 50))
     ('random', 'RandomAgent', 'SearchAgent(50)')
@@ -219,7 +220,7 @@ def _read_agent(text: str) -> Any:
 
 
 def _makers() -> dict[str, Callable[..., Any]]:
-    """What makes agents of literals, by the name that text calls it by."""
+    """Functions and classes that make agents from literals, by their name in text."""
     from uctree.arena import external
 
     return {
@@ -233,7 +234,7 @@ def _makers() -> dict[str, Callable[..., Any]]:
 
 
 def _from_file(path: Path, call: str) -> Any:
-    """What a class or function of a user's file makes."""
+    """The agent that a class or function of a user's file makes."""
     module = specs.load_file(path)
     name, arguments = specs.split_call(call)
     maker = getattr(module, name, None)
@@ -250,7 +251,7 @@ def _from_file(path: Path, call: str) -> Any:
 
 
 def _search_options(arguments: str) -> dict[str, Any]:
-    """The options in `search(...)`, rules as in Python, words with quotes or without."""
+    """The options in `search(...)`, rules as in Python, words with or without quotes."""
     try:
         call = ast.parse(f"f({arguments})", mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):

@@ -1,4 +1,4 @@
-"""Random play without agents: chance outcomes, and walks through a game."""
+"""Random play without agents: chance outcomes, and random walks through a game."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from uctree.game import CHANCE, Game
 
 
 def draw_outcome(game: Game, state: np.record, rng: random.Random) -> int:
-    """A chance outcome, as often as it is likely."""
+    """A chance outcome, drawn by its probability."""
     outcomes, probabilities = zip(*game.outcomes(state), strict=True)
     return int(rng.choices(outcomes, probabilities)[0])
 
@@ -18,7 +18,7 @@ def draw_outcome(game: Game, state: np.record, rng: random.Random) -> int:
 def random_walk(
     game: Game, state: np.record, num_plies: int, rng: random.Random
 ) -> tuple[list[int], list[np.record]]:
-    """Random actions and the states on the way, `state` first; fewer where the episode ends."""
+    """Up to `num_plies` random actions until the episode ends, and the states, `state` first."""
     actions, states = list[int](), [state]
     while len(actions) < num_plies and not game.is_over(states[-1]):
         state = states[-1]

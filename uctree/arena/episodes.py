@@ -1,4 +1,4 @@
-"""One game between agents: who acts when, what it takes to lose by a mistake, and its record."""
+"""One game between agents: turns, forfeits after a mistake, and the record of the game."""
 
 from __future__ import annotations
 
@@ -24,43 +24,43 @@ from uctree.game import CHANCE, ENDLESS, Game
 
 @dataclass(frozen=True)
 class Task:
-    """A game that is to be played."""
+    """A game to play."""
 
     number: int
     opening_number: int
-    seats: tuple[int, ...]  # which agent of the match sits where
+    seats: tuple[int, ...]  # the index of the agent in each seat
     opening: tuple[int, ...]
     seed: int
 
 
-# Told before an agent is asked for anything: its seat, the actions taken since the last time, and
-# whether it has to be quick (it has not while it is made or begins, which may compile).
+# Called before each method of an agent, with its seat, the actions since the last call, and whether
+# `max_seconds` applies (not while an agent is made or begins, which may compile).
 Report = Callable[[int, Sequence[int], bool], None]
 
 
 def refuse_vectors(game: Game) -> None:
-    """Raise an error where the actions of a game are vectors, which agents do not play."""
+    """Raise UctreeError for a game whose actions are vectors, which agents do not play."""
     if game.is_continuous:
         raise UctreeError(
-            f"the actions of {game.name} are vectors, and agents play games whose actions are "
-            "numbers; `uctree continuous` compares ways to solve such a game"
+            f"the actions of {game.name} are vectors, and agents play games with numbered actions; "
+            "`uctree continuous` compares solvers of such a game"
         )
 
 
-class Squad:
+class AgentPool:
     """The agents of a match in one process, made when they are first needed."""
 
     def __init__(self, game: Game | str, sources: dict[str, AgentSource]) -> None:
-        self.game_source = game  # another process makes it from text where there is one
+        self.game_source = game  # text, if given, from which another process makes the game
         self.game = specs.read_game(game) if isinstance(game, str) else game
         refuse_vectors(self.game)
-        _check_own(sources)
+        _check_distinct(sources)
         self.names = list(sources)
         self.sources = list(sources.values())
         self.made: dict[int, Agent] = {}
 
     def agent(self, index: int) -> Agent:
-        """The agent of this index, ready to play."""
+        """The agent with this index, ready to play."""
         if index not in self.made:
             agent = make_agent(self.sources[index])
             prepare = getattr(agent, "prepare", None)
@@ -70,26 +70,25 @@ class Squad:
         return self.made[index]
 
     def drop(self, index: int) -> None:
-        """Forget an agent that failed; the next game has a new one."""
+        """Close and discard an agent that failed; the next game gets a new one."""
         agent = self.made.pop(index, None)
-        with contextlib.suppress(Exception):  # it has failed before
+        with contextlib.suppress(Exception):  # an agent that failed once may fail again
             getattr(agent, "close", lambda: None)()
 
     def close(self) -> None:
-        """End what the agents began."""
+        """Close all agents."""
         for index in list(self.made):
             self.drop(index)
 
 
-def _check_own(sources: dict[str, AgentSource]) -> None:
-    """Raise UctreeError where one object is to play several seats."""
+def _check_distinct(sources: dict[str, AgentSource]) -> None:
+    """Raise UctreeError if one object is given for several seats."""
     objects = [(name, each) for name, each in sources.items() if not isinstance(each, str)]
     for (name, each), (other, again) in itertools.combinations(objects, 2):
         if each is again and not callable(each):
             raise UctreeError(
-                f"agents {name} and {other} are the same object, which cannot be made anew and "
-                "would play both seats with one memory; give its class, a function that makes one, "
-                "or two objects"
+                f"agents {name} and {other} are the same object, which would play both seats with "
+                "one memory; give its class, a function that makes one, or two objects"
             )
 
 
@@ -103,35 +102,35 @@ def play(
 ) -> GameRecord:
     """One game between agents, the first of them in seat 0.
 
-    An agent that raises an error, takes an illegal action or takes too long forfeits the game;
-    one that raises `external.Resigned` when it is to act has lost it.
+    An agent that raises an error, takes an illegal action or takes too long forfeits the game. An
+    agent that raises `external.Resigned` in `act` has lost it.
 
     Args:
-        game: or its text, as `connect_four(rows=5)`.
+        game: a game, or its text, as `connect_four(rows=5)`.
         agents: one per seat: a text as `search(simulations=100)`, a class, or an agent.
         opening: actions to begin with, chance outcomes included.
-        seed: decides chance outcomes, and is handed on to the agents.
-        max_seconds: the most an action may take; for search(seconds=T) give more than T.
+        seed: determines chance outcomes and the seeds of the agents.
+        max_seconds: the time limit of an action; for search(seconds=T) give more than T.
     """
-    squad = Squad(game, named(agents))
-    if len(agents) != squad.game.num_players:
+    pool = AgentPool(game, named(agents))
+    if len(agents) != pool.game.num_players:
         raise UctreeError(
-            f"{squad.game.name} has {squad.game.num_players} players; got {len(agents)} agents"
+            f"{pool.game.name} has {pool.game.num_players} players; got {len(agents)} agents"
         )
-    squad.game.play(opening)  # an opening that is not legal is the caller's mistake
+    pool.game.play(opening)  # raises IllegalAction for a wrong opening
     try:
         for index in range(len(agents)):
-            squad.agent(index)
+            pool.agent(index)
         task = Task(0, 0, tuple(range(len(agents))), tuple(opening), seed)
-        return play_task(squad, task, max_seconds)
+        return play_task(pool, task, max_seconds)
     finally:
-        squad.close()
+        pool.close()
 
 
 def named(
     agents: Sequence[AgentSource], names: Sequence[str] | None = None
 ) -> dict[str, AgentSource]:
-    """Agents by name, which is their text where none is given; equal names get a number.
+    """Agents by name, by default their text; equal names get a number.
 
     >>> list(named(["random", "greedy", "random"]))
     ['random', 'greedy', 'random (2)']
@@ -144,7 +143,7 @@ def named(
 
 
 class Clock:
-    """What the agents of a game took so far, by seat."""
+    """Decisions and seconds of the agents of a game so far, by seat."""
 
     def __init__(self, num_players: int) -> None:
         self.decisions = [0] * num_players
@@ -160,10 +159,10 @@ class _Forfeit(Exception):
 
 
 def play_task(
-    squad: Squad, task: Task, max_seconds: float | None = None, report: Report | None = None
+    pool: AgentPool, task: Task, max_seconds: float | None = None, report: Report | None = None
 ) -> GameRecord:
-    """The record of a game that was to be played."""
-    game = play_in_turns(squad, task, max_seconds, report)
+    """The record of a game, which is played."""
+    game = play_in_turns(pool, task, max_seconds, report)
     while True:
         try:
             next(game)
@@ -173,69 +172,69 @@ def play_task(
 
 
 def play_in_turns(
-    squad: Squad, task: Task, max_seconds: float | None = None, report: Report | None = None
+    pool: AgentPool, task: Task, max_seconds: float | None = None, report: Report | None = None
 ) -> Generator[tuple[Agent, np.record], None, GameRecord]:
-    """Yields who is to act and in which state, before it does; returns the record in the end.
+    """Yields the agent to act and its state before each decision; returns the record at the end.
 
-    So many games can go on at the same time, and agents that would rather decide for all of them
-    together can do so before they are asked.
+    So several games can run at the same time, and an agent can compute its decisions in all of them
+    as one batch before its `act` is called.
     """
-    episode = _Episode(squad, task, max_seconds, report)
+    episode = _Episode(pool, task, max_seconds, report)
     try:
         yield from episode.run()
     except _Forfeit as forfeit:
-        squad.drop(task.seats[forfeit.seat])
-        return forfeited(squad, task, episode.actions, forfeit.seat, str(forfeit), episode.clock)
+        pool.drop(task.seats[forfeit.seat])
+        return forfeited(pool, task, episode.actions, forfeit.seat, str(forfeit), episode.clock)
     except Resigned:
-        seat = squad.game.to_play(episode.state)
-        returns = _lost_returns(squad, task, episode.actions, seat, episode.clock)
-        return _record(squad, task, episode.actions, returns, "resigned", episode.clock)
-    end = "over" if squad.game.is_over(episode.state) else "cut"
-    return _record(squad, task, episode.actions, episode.returns, end, episode.clock)
+        seat = pool.game.to_play(episode.state)
+        returns = _lost_returns(pool, task, episode.actions, seat, episode.clock)
+        return _record(pool, task, episode.actions, returns, "resigned", episode.clock)
+    end = "over" if pool.game.is_over(episode.state) else "cut"
+    return _record(pool, task, episode.actions, episode.returns, end, episode.clock)
 
 
 def forfeited(
-    squad: Squad, task: Task, actions: Sequence[int], seat: int, error: str,
+    pool: AgentPool, task: Task, actions: Sequence[int], seat: int, error: str,
     clock: Clock,
 ) -> GameRecord:  # fmt: skip
-    """The record of a game that the agent in `seat` lost by a mistake."""
-    returns = _lost_returns(squad, task, actions, seat, clock)
-    return _record(squad, task, actions, returns, "forfeit", clock, forfeiter=seat, error=error)
+    """The record of a game that the agent in `seat` forfeits."""
+    returns = _lost_returns(pool, task, actions, seat, clock)
+    return _record(pool, task, actions, returns, "forfeit", clock, forfeiter=seat, error=error)
 
 
 def _lost_returns(
-    squad: Squad, task: Task, actions: Sequence[int], seat: int, clock: Clock
+    pool: AgentPool, task: Task, actions: Sequence[int], seat: int, clock: Clock
 ) -> np.ndarray:
-    """What a game pays that `seat` has lost early: the least to it, the most to all others."""
-    game = squad.game
+    """The returns of a game that `seat` lost early: its minimum, and the maximum of all others."""
+    game = pool.game
     if game.payoff_range is not None:
         returns = game.payoff_range[:, 1].copy()
         returns[seat] = game.payoff_range[seat, 0]
     else:
-        played = _record(squad, task, actions, np.zeros(game.num_players), "forfeit", clock)
+        played = _record(pool, task, actions, np.zeros(game.num_players), "forfeit", clock)
         returns = played.episode.returns.copy()
-        returns[seat] = returns.min() - 1.0  # the last place
+        returns[seat] = returns.min() - 1.0  # last place
     return np.asarray(returns)
 
 
 def _record(
-    squad: Squad, task: Task, actions: Sequence[int], returns: np.ndarray, end: str,
+    pool: AgentPool, task: Task, actions: Sequence[int], returns: np.ndarray, end: str,
     clock: Clock, **more: Any,
 ) -> GameRecord:  # fmt: skip
     return GameRecord(
-        task.number, task.opening_number, tuple(squad.names[index] for index in task.seats),
+        task.number, task.opening_number, tuple(pool.names[index] for index in task.seats),
         task.opening, task.seed, tuple(actions), tuple(returns.tolist()), end,
         tuple(clock.decisions), tuple(round(each, 6) for each in clock.seconds),
-        game=squad.game, **more,
+        game=pool.game, **more,
     )  # fmt: skip
 
 
-def checked_action(game: Game, state: np.record, answer: Any, ply: int) -> int:
-    """The action that an agent answered; IllegalAction where it is none, or not legal."""
+def checked_action(game: Game, state: np.record, returned: Any, ply: int) -> int:
+    """The action that an agent returned; IllegalAction if it is no action, or not legal."""
     try:
-        action = operator.index(answer)
+        action = operator.index(returned)
     except TypeError:
-        raise IllegalAction(f"{answer!r} at ply {ply} is not an action") from None
+        raise IllegalAction(f"{returned!r} at ply {ply} is not an action") from None
     legal = game.legal(state)
     if action not in legal:
         raise IllegalAction(f"action {action} at ply {ply} is not legal; legal: {legal}")
@@ -243,28 +242,28 @@ def checked_action(game: Game, state: np.record, answer: Any, ply: int) -> int:
 
 
 class _Episode:
-    """A game under way."""
+    """A game in progress."""
 
     def __init__(
-        self, squad: Squad, task: Task, max_seconds: float | None, report: Report | None
+        self, pool: AgentPool, task: Task, max_seconds: float | None, report: Report | None
     ) -> None:
-        self.game, self.squad, self.task = squad.game, squad, task
+        self.game, self.pool, self.task = pool.game, pool, task
         self.max_seconds, self.report = max_seconds, report
         self.state = self.game.start()
         self.returns = np.zeros(self.game.num_players)
         self.actions: list[int] = []
         self.clock = Clock(self.game.num_players)
-        self.told = 0  # actions that were reported
-        self.rolls = 0  # chance outcomes so far
+        self.num_reported = 0  # actions passed to `report`
+        self.num_outcomes = 0  # of chance so far
 
     def run(self) -> Generator[tuple[Agent, np.record]]:
-        """Play to the end, and tell before each decision whose it is."""
+        """Play to the end; yields the agent to act and its state before each decision."""
         for seat, index in enumerate(self.task.seats):
-            self._ask(seat, "made", self.squad.agent, index, quick=False)
+            self._call(seat, "made", self.pool.agent, index, limited=False)
         for seat, index in enumerate(self.task.seats):
-            seed = derived_seed(self.task.seed, seat, self.squad.names[index])
-            begin = self.squad.agent(index).begin
-            self._ask(seat, "begin", begin, self.game, seat, seed, quick=False)
+            seed = derived_seed(self.task.seed, seat, self.pool.names[index])
+            begin = self.pool.agent(index).begin
+            self._call(seat, "begin", begin, self.game, seat, seed, limited=False)
         for action in self.task.opening:
             self._take(action)
         limit = self.game.max_plies or ENDLESS
@@ -273,18 +272,23 @@ class _Episode:
             if to_play == CHANCE:
                 self._take(self._outcome())
                 continue
-            yield self.squad.agent(self.task.seats[to_play]), self.state
+            yield self.pool.agent(self.task.seats[to_play]), self.state
             self._take(self._decision(to_play))
 
-    def _ask(
-        self, seat: int, what: str, method: Callable[..., Any], *arguments: Any, quick: bool = True
+    def _call(
+        self,
+        seat: int,
+        what: str,
+        method: Callable[..., Any],
+        *given: Any,
+        limited: bool = True,
     ) -> Any:
-        """What a method of an agent returns; a failure of it is a forfeit, `Resigned` is not."""
+        """The result of an agent's method; an error is a forfeit, except `Resigned` in `act`."""
         if self.report is not None:
-            self.report(seat, self.actions[self.told :], quick)
-            self.told = len(self.actions)
+            self.report(seat, self.actions[self.num_reported :], limited)
+            self.num_reported = len(self.actions)
         try:
-            return method(*arguments)
+            return method(*given)
         except (Exception, SystemExit) as error:
             if isinstance(error, Resigned) and what == "act":
                 raise
@@ -293,8 +297,8 @@ class _Episode:
 
     def _decision(self, seat: int) -> int:
         began = time.perf_counter()
-        act = self.squad.agent(self.task.seats[seat]).act
-        answer = self._ask(seat, "act", act, self.game.copy(self.state))
+        act = self.pool.agent(self.task.seats[seat]).act
+        returned = self._call(seat, "act", act, self.game.copy(self.state))
         spent = time.perf_counter() - began
         self.clock.decisions[seat] += 1
         self.clock.seconds[seat] += spent
@@ -304,22 +308,22 @@ class _Episode:
                 seat, f"took {spent:.3g} s at ply {ply}; the limit is {self.max_seconds:g} s"
             )
         try:
-            return checked_action(self.game, self.state, answer, ply)
+            return checked_action(self.game, self.state, returned, ply)
         except IllegalAction as error:
             raise _Forfeit(seat, str(error)) from None
 
     def _outcome(self) -> int:
-        """A chance outcome; the n-th of a seed is the same number of the same dice."""
-        rng = random.Random(derived_seed(self.task.seed, "chance", self.rolls))
+        """A chance outcome; the n-th one of an episode depends on the seed and n alone."""
+        rng = random.Random(derived_seed(self.task.seed, "chance", self.num_outcomes))
         return draw_outcome(self.game, self.state, rng)
 
     def _take(self, action: int) -> None:
         state = self.state
-        self.rolls += self.game.to_play(state) == CHANCE
+        self.num_outcomes += self.game.to_play(state) == CHANCE
         self.state, reward = self.game.step(state, action)
         self.returns += self.game.discount ** len(self.actions) * reward
         self.actions.append(action)
         for seat, index in enumerate(self.task.seats):
-            watch = getattr(self.squad.agent(index), "watch", None)
+            watch = getattr(self.pool.agent(index), "watch", None)
             if watch is not None:
-                self._ask(seat, "watch", watch, self.game.copy(state), action)
+                self._call(seat, "watch", watch, self.game.copy(state), action)

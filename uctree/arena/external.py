@@ -1,7 +1,7 @@
-"""Programs of others as agents: a client for those that speak GTP, the Go Text Protocol, version 2.
+"""External programs as agents: a client for GTP, the Go Text Protocol, version 2.
 
-A program runs as a process of its own and keeps the episode itself: it is told every action that
-others take, and asked for its own.
+A program runs in its own process and stores the episode itself. It receives every action of the
+other players, and is asked for its own.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from uctree.errors import IllegalAction, UctreeError
 from uctree.game import Game
 
 COLOURS = ("black", "white")  # of players 0 and 1
-FOLDERS = ("/usr/games", "/usr/local/games")  # where Debian puts games, often not on the path
-PATIENCE = 2.0  # seconds for each step of ending a program
-LONGEST_END = 3 * PATIENCE  # to leave, to be told to, and to be read to the end
-LONGEST = 2_000  # characters of what a program said that are shown in a message
+FOLDERS = ("/usr/games", "/usr/local/games")  # of Debian's games, often not on the path
+END_TIMEOUT = 2.0  # seconds for each step of ending a program
+LONGEST_END = 3 * END_TIMEOUT  # quit, terminate, and read the rest of its output
+MAX_SHOWN = 2_000  # characters of a program's output that are shown in a message
 
 
 class ProgramFailed(UctreeError):
-    """A program of others that is not there, died, says nothing or not what was asked for."""
+    """An external program is missing, died, does not reply or replies with nonsense."""
 
 
 class Resigned(Exception):
-    """An agent gives up: the episode is lost for the player it was asked to act for."""
+    """An agent resigns: the player it acts for has lost the episode."""
 
     def __init__(self, player: int) -> None:
         super().__init__(f"player {player} resigns")
@@ -45,11 +45,11 @@ class Resigned(Exception):
 def gnugo(level: int = 10, *, max_seconds: float = 120.0) -> GtpAgent:
     """GNU Go as an agent for `games.go`, by Chinese rules.
 
-    It plays on until dead stones are off the board, because uctree counts all stones as they stand.
+    It plays on until dead stones are captured, because uctree counts all stones on the board.
 
     Args:
-        level: 1 to 10, how much it reads; above 10 it only gets slower.
-        max_seconds: how long a single reply may take.
+        level: strength from 1 to 10; above 10 it only gets slower.
+        max_seconds: the time limit of a single reply.
     """
     if level < 1:
         raise ValueError(f"level must be at least 1; got {level}")
@@ -76,15 +76,15 @@ def rhino(*, max_seconds: float = 120.0) -> GtpAgent:
 class GtpAgent:
     """A program that speaks GTP; it is started when an episode begins and ended by `close`.
 
-    A program that dies in an episode is started once more and told what was played so far.
+    A program that dies in an episode is started once more and receives the actions so far again.
 
     Args:
-        command: how it is started, as text or as a list of words.
-        setup: what it is told when an episode begins. `{size}` stands for the length of the board,
-            `{komi}` for the komi in the game's name, `{seed}` for the seed of the episode.
-        install: how one gets the program, for the message where it is missing.
-        max_seconds: how long a single reply may take.
-        tells_passes: False for programs that know by themselves when a player has to pass.
+        command: the command that starts it, as text or as a list of words.
+        setup: commands that are sent when an episode begins. `{size}` stands for the length of the
+            board, `{komi}` for the komi in the game's name, `{seed}` for the seed of the episode.
+        install: how to install the program, for the message if it is missing.
+        max_seconds: the time limit of a single reply.
+        tells_passes: False for a program that passes by itself if a player has no other action.
     """
 
     def __init__(
@@ -110,11 +110,11 @@ class GtpAgent:
         self.tells_passes = tells_passes
         self.game: Game | None = None
         self._program: _Program | None = None
-        self._told: list[str] = []  # all commands of this episode, to start again from
-        self._answer: int | None = None  # what `act` said and the program has played already
+        self._commands: list[str] = []  # of this episode, sent again to a new process
+        self._own_action: int | None = None  # that `act` returned; the program has played it
 
     def prepare(self, game: Game) -> None:
-        """Find out whether the program is there and knows the game, before there is a match."""
+        """Raise an error before a match if the program is missing or does not play the game."""
         self.begin(game, player=0, seed=0)
 
     def begin(self, game: Game, player: int, seed: int) -> None:
@@ -122,51 +122,51 @@ class GtpAgent:
         if game.num_players != 2:
             raise UctreeError(f"GTP knows two players; {game.name} has {game.num_players}")
         self.game = game
-        self._answer = None
-        self._told = [_filled(command, game, seed) for command in self.setup]
+        self._own_action = None
+        self._commands = [_filled(command, game, seed) for command in self.setup]
         if self._program is not None and self._program.is_alive():
-            for command in self._told:
+            for command in self._commands:
                 self._program.ask(command)
         else:
             self._start()
 
     def act(self, state: np.record) -> int:
-        """The action the program takes; `Resigned` where it gives up."""
+        """The action the program takes; raises `Resigned` if it resigns."""
         game = self._begun()
         player = game.to_play(state)
         command = f"genmove {COLOURS[player]}"
         legal = game.legal(state)
-        if len(legal) == 1 and self._is_silent(state, legal[0]):
+        if len(legal) == 1 and self._is_implied(state, legal[0]):
             return legal[0]
         reply = self.ask(command)
         if reply.lower() == "resign":
             raise Resigned(player)
         try:
-            self._answer = game.read_action(state, reply)
+            self._own_action = game.read_action(state, reply)
         except IllegalAction as error:
-            raise ProgramFailed(f"{self.command[0]} answered {command!r} so: {error}") from None
-        self._told.append(f"play {COLOURS[player]} {game.show_action(state, self._answer)}")
-        return self._answer
+            raise ProgramFailed(f"{self.command[0]} replied to {command!r}: {error}") from None
+        self._commands.append(f"play {COLOURS[player]} {game.show_action(state, self._own_action)}")
+        return self._own_action
 
     def watch(self, state: np.record, action: int) -> None:
-        """Tell the program what was played, unless it said so itself."""
+        """Send an action to the program, unless it is the program's own."""
         game = self._begun()
-        answer, self._answer = self._answer, None
-        if answer is not None:
-            if action != answer:
+        own, self._own_action = self._own_action, None
+        if own is not None:
+            if action != own:
                 raise UctreeError(
-                    f"{self.command[0]} has played {game.show_action(state, answer)} and cannot "
+                    f"{self.command[0]} has played {game.show_action(state, own)} and cannot "
                     f"take it back; got {game.show_action(state, action)} instead"
                 )
             return
-        if self._is_silent(state, action):
+        if self._is_implied(state, action):
             return
         command = f"play {COLOURS[game.to_play(state)]} {game.show_action(state, action)}"
         self.ask(command)
-        self._told.append(command)
+        self._commands.append(command)
 
     def ask(self, command: str) -> str:
-        """What the program replies to any command, without what is only there for GTP."""
+        """The reply of the program to any command, without the markup of GTP."""
         self._begun()
         if self._program is None:
             self._start()
@@ -184,8 +184,8 @@ class GtpAgent:
             self._program.end()
             self._program = None
 
-    def _is_silent(self, state: np.record, action: int) -> bool:
-        """Whether an action is a pass that the program is not told of."""
+    def _is_implied(self, state: np.record, action: int) -> bool:
+        """Whether an action is a pass that is not sent to the program."""
         return not self.tells_passes and self._begun().show_action(state, action) == "pass"
 
     def _begun(self) -> Game:
@@ -194,15 +194,15 @@ class GtpAgent:
         return self.game
 
     def _start(self) -> None:
-        """A new process that knows the episode so far."""
+        """Start a new process and send it the episode so far."""
         self.close()
         self._program = _Program(self.command, self.install, self.max_seconds)
-        for command in self._told:
+        for command in self._commands:
             self._program.ask(command)
 
 
 def _filled(command: str, game: Game, seed: int) -> str:
-    """A command of the setup with its numbers."""
+    """A command of the setup with its placeholders filled in."""
     numbers: dict[str, Any] = {"seed": seed % 2**31}
     if game.geometry is not None:
         _, rows, cols = game.geometry
@@ -229,7 +229,7 @@ class _Died(ProgramFailed):
 
 
 class _Program:
-    """A running process and what it says, line by line."""
+    """A running process and its output, line by line."""
 
     def __init__(self, command: list[str], install: str, max_seconds: float) -> None:
         self.name = command[0]
@@ -247,14 +247,14 @@ class _Program:
             target=_read, args=(self._process.stdout, self._lines), daemon=True
         )
         reader.start()
-        # Also where nobody calls `end`: an agent that is thrown away takes its process along.
+        # The process also ends if the agent is garbage-collected without `end`.
         self._end = weakref.finalize(self, _end, self._process, reader, self._errors)
 
     def is_alive(self) -> bool:
         return self._process.poll() is None
 
     def ask(self, command: str) -> str:
-        """The reply to a command; an error where it is an error, late, or does not come."""
+        """The reply to a command; ProgramFailed if it is an error, late or missing."""
         self._number += 1
         try:
             stdin: Any = self._process.stdin
@@ -266,11 +266,11 @@ class _Program:
         first, *rest = self._reply(command, deadline)
         text = "\n".join([re.sub(r"^[=?]\d*", "", first), *rest]).strip()
         if first.startswith("?"):
-            raise ProgramFailed(f"{self.name} refused {command!r}: {text[:LONGEST]}")
+            raise ProgramFailed(f"{self.name} refused {command!r}: {text[:MAX_SHOWN]}")
         return text
 
     def _reply(self, command: str, deadline: float) -> list[str]:
-        """The lines of the reply to the last command; what stands around replies is left out."""
+        """The lines of the reply to the last command, without output before it."""
         lines: list[str] = []
         while True:
             try:
@@ -279,7 +279,7 @@ class _Program:
                 self.end(at_once=True)
                 raise ProgramFailed(
                     f"{self.name} gave no full reply to {command!r} within {self.max_seconds:g} s; "
-                    "it was ended. Give it more time by max_seconds="
+                    "it was ended. Set max_seconds= to allow more time"
                 ) from None
             if line is None:
                 raise self._death(command)
@@ -289,30 +289,29 @@ class _Program:
                 lines.append(line)
             else:
                 head = re.match(r"[=?](\d*)(?:\s|$)", line)
-                # A number other than ours belongs to a reply that came too late.
+                # A reply with another number belongs to an earlier command.
                 if head and head[1] in ("", str(self._number)):
                     lines.append(line)
 
     def _death(self, command: str) -> _Died:
         self.end(at_once=True)
-        said = self.said or "nothing"
         return _Died(
-            f"{self.name} ended with status {self._process.returncode} when asked {command!r}; "
-            f"its last words on stderr: {said}"
+            f"{self.name} ended with status {self._process.returncode} after {command!r}; "
+            f"the end of its stderr: {self.stderr_tail or 'nothing'}"
         )
 
-    said = ""  # the end of what came on stderr, known once the process has ended
+    stderr_tail = ""  # known once the process has ended
 
     def end(self, at_once: bool = False) -> None:
-        """End the process, politely unless at once, and wait until it is gone."""
+        """End the process, by `quit` or by a kill at once, and wait until it is gone."""
         if self._end.alive:
             if at_once:
                 self._process.kill()
-            self.said = self._end() or ""
+            self.stderr_tail = self._end() or ""
 
 
 def _started(command: list[str], errors: IO[bytes]) -> subprocess.Popen[str]:
-    """The process of a command, looked for in the folders of games as well."""
+    """The process of a command, which may also be in one of FOLDERS."""
     missing: OSError | None = None
     places = [command[0]]
     if "/" not in command[0]:
@@ -330,7 +329,7 @@ def _started(command: list[str], errors: IO[bytes]) -> subprocess.Popen[str]:
 
 
 def _read(stream: IO[str], lines: queue.SimpleQueue[str | None]) -> None:
-    """Hand on line by line what a process says; None at its end."""
+    """Put the output of a process into a queue, line by line; None at its end."""
     with contextlib.suppress(ValueError, OSError):  # closed while waiting
         for line in stream:
             lines.put(line.rstrip("\r\n"))
@@ -338,7 +337,7 @@ def _read(stream: IO[str], lines: queue.SimpleQueue[str | None]) -> None:
 
 
 def _end(process: subprocess.Popen[str], reader: threading.Thread, errors: IO[bytes]) -> str:
-    """End a process, wait until it is gone, and give the end of what it said on stderr."""
+    """The end of the stderr of a process, which is ended and waited for."""
     streams: Any = process.stdin, process.stdout
     with contextlib.suppress(OSError, ValueError):
         streams[0].write("quit\n")
@@ -346,15 +345,15 @@ def _end(process: subprocess.Popen[str], reader: threading.Thread, errors: IO[by
         streams[0].close()
     for stop in (process.terminate, process.kill):
         try:
-            process.wait(timeout=PATIENCE)
+            process.wait(timeout=END_TIMEOUT)
             break
         except subprocess.TimeoutExpired:
             stop()
     process.wait()
-    reader.join(timeout=PATIENCE)
+    reader.join(timeout=END_TIMEOUT)
     with contextlib.suppress(OSError):
         streams[1].close()
-    errors.seek(max(0, errors.seek(0, 2) - LONGEST))
+    errors.seek(max(0, errors.seek(0, 2) - MAX_SHOWN))
     text = errors.read().decode(errors="replace").strip()
     errors.close()
     return text

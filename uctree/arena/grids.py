@@ -18,7 +18,7 @@ from typing import Any
 from uctree import specs
 from uctree.errors import UctreeError
 
-BUDGETS = ("simulations", "seconds")  # options that say how long a search may take
+BUDGETS = ("simulations", "seconds")  # options that limit a search
 EXAMPLE = "selection.puct.c=0.5,1,2"
 _WORDS = {"true": "True", "false": "False", "none": "None"}
 
@@ -27,14 +27,14 @@ Values = str | Sequence[Any]  # "0.5,1,2", or [0.5, 1, 2]
 
 @dataclass(frozen=True)
 class Setting:
-    """One point of a grid."""
+    """One combination of values of a grid."""
 
     name: str  # what varies, as "c=2, fpu=parent"
     values: tuple[str, ...]  # of each axis
     options: dict[str, str]  # of `search(...)`, without a budget that all settings share
 
     def agent(self, budget: Mapping[str, float] | None = None) -> str:
-        """The text of the agent that plays it."""
+        """The text of the agent with this setting."""
         listed = [f"{name}={value}" for name, value in (budget or {}).items()]
         listed += [f"{name}={value}" for name, value in self.options.items()]
         return f"search({', '.join(listed)})"
@@ -45,20 +45,20 @@ class Grid:
     """The settings of an ablation."""
 
     axes: dict[str, tuple[str, ...]]  # the values of each option that varies
-    base: dict[str, str]  # what is common to all settings
+    base: dict[str, str]  # options that all settings share
     settings: list[Setting]
 
     @property
     def budget(self) -> str | None:
-        """The budget that varies as any other option; None where all settings share one."""
+        """The budget that is an option of the grid; None if all settings share a budget."""
         found = {*self.axes, *self.base} & set(BUDGETS)
         return min(found) if found else None
 
 
 def read_grid(vary: Mapping[str, Values], base: str | Mapping[str, Any] = "") -> Grid:
-    """The product of all values; UctreeError where something in it is unknown, or stands twice."""
+    """The product of all values; UctreeError for an unknown option or one that is given twice."""
     if not vary:
-        raise UctreeError(f"say what varies, as {EXAMPLE}")
+        raise UctreeError(f"no option varies; give one, as {EXAMPLE}")
     common = _read_base(base)
     axes = {name.strip(): _values(name.strip(), values) for name, values in vary.items()}
     _check_axes(axes, common)
@@ -79,7 +79,7 @@ def read_grid(vary: Mapping[str, Values], base: str | Mapping[str, Any] = "") ->
 
 
 def read_vary(texts: Sequence[str]) -> dict[str, str]:
-    """Values by option, from texts as `selection.puct.c=0.5,1,2`.
+    """The values of each option, from texts as `selection.puct.c=0.5,1,2`.
 
     >>> read_vary(["solver=true,false", "selection.puct.c=1,2"])
     {'solver': 'true,false', 'selection.puct.c': '1,2'}
@@ -88,7 +88,7 @@ def read_vary(texts: Sequence[str]) -> dict[str, str]:
     for text in texts:
         name, equals, values = text.partition("=")
         if not equals:
-            raise UctreeError(f"cannot read {text!r}; write what varies as {EXAMPLE}")
+            raise UctreeError(f"cannot read {text!r}; write an option and its values as {EXAMPLE}")
         if name.strip() in found:
             raise UctreeError(f"{name.strip()} is given twice; give all its values at once")
         found[name.strip()] = values
@@ -96,7 +96,7 @@ def read_vary(texts: Sequence[str]) -> dict[str, str]:
 
 
 def split_values(text: str) -> list[str]:
-    """The parts between commas, but for commas in brackets or quotes.
+    """The parts between commas; commas in brackets or quotes do not split.
 
     >>> split_values("ucb1(), rave(ucb1(0.1), bias=0.2), 'a,b'")
     ['ucb1()', 'rave(ucb1(0.1), bias=0.2)', "'a,b'"]
@@ -116,7 +116,7 @@ def split_values(text: str) -> list[str]:
 
 
 def number_of(value: str) -> float | None:
-    """A value as a number, None where it is none.
+    """A value as a number; None if it is not a number.
 
     >>> number_of("0.5"), number_of("True"), number_of("'parent'")
     (0.5, None, None)
@@ -132,7 +132,7 @@ def number_of(value: str) -> float | None:
 
 
 def _read_base(base: str | Mapping[str, Any]) -> dict[str, str]:
-    """Options by name, each value as the text of a literal or of a rule."""
+    """Options by name; each value is the text of a literal or of a rule."""
     if not isinstance(base, str):
         return {name: _text(value) for name, value in base.items()}
     try:
@@ -161,20 +161,20 @@ def _values(axis: str, values: Values) -> tuple[str, ...]:
         for text in texts:
             check_budget(axis, number_of(text), text)
     if axis == "reuse" and not set(texts) <= {"True", "False"}:
-        raise UctreeError(f"reuse is true or false; got {', '.join(texts)}")
+        raise UctreeError(f"reuse must be true or false; got {', '.join(texts)}")
     return texts
 
 
 def check_budget(axis: str, number: float | None, text: str) -> None:
-    """Raise UctreeError where a number of simulations or seconds is none for a search."""
+    """Raise UctreeError if a search cannot have this number of simulations or seconds."""
     whole = axis == "simulations"
     if number is None or not number > 0 or (whole and number != int(number)):
         kind = "whole numbers of at least 1" if whole else "numbers above 0"
-        raise UctreeError(f"{axis} are {kind}; got {text}")
+        raise UctreeError(f"{axis} must be {kind}; got {text}")
 
 
 def _text(value: Any) -> str:
-    """A value as the text of a literal or of a call; a word is quoted where it is no word of ours.
+    """A value as the text of a literal or of a call; other words are quoted.
 
     >>> _text("true"), _text(0.5), _text("puct(c=2)"), _text("parent"), _text("inf")
     ('True', '0.5', 'puct(c=2)', "'parent'", 'inf')
@@ -190,12 +190,12 @@ def _text(value: Any) -> str:
 
 
 def _plain(text: str) -> str:
-    """A value for people, without the quotes of a word."""
+    """A value for people: a word without its quotes."""
     return text.strip("'") if re.fullmatch(r"'\w+'", text) else text
 
 
 def _short_names(axes: list[str]) -> list[str]:
-    """The last part of each axis, or all of it where that would stand for two.
+    """The last part of each axis, or the whole axis if two have the same last part.
 
     >>> _short_names(["selection.puct.c", "solver"]), _short_names(["a.b.c", "a.d.c"])
     (['c', 'solver'], ['a.b.c', 'a.d.c'])
@@ -210,7 +210,7 @@ def _short_names(axes: list[str]) -> list[str]:
 
 
 def _check_axes(axes: Mapping[str, Any], base: Mapping[str, str]) -> None:
-    """Raise UctreeError for a rule or parameter that is unknown, or an option set twice."""
+    """Raise UctreeError for an unknown rule or parameter, or an option that is set twice."""
     rules: dict[str, str] = {}  # by option
     for axis in axes:
         option, _, rest = axis.partition(".")
@@ -219,24 +219,24 @@ def _check_axes(axes: Mapping[str, Any], base: Mapping[str, str]) -> None:
             _check_parameter(axis)
             if option in axes:
                 raise UctreeError(
-                    f"{option} varies as a whole and in {axis}; write the rules out instead, as "
+                    f"{option} and {axis} cannot both vary; list the rules instead, as "
                     f"{option}={rule}({rest.partition('.')[2]}=1),{rule}(...)"
                 )
             if rules.setdefault(option, rule) != rule:
                 raise UctreeError(
-                    f"{option} cannot be {rules[option]} and {rule} at once; write the rules out "
+                    f"{option} cannot be {rules[option]} and {rule} at once; list the rules "
                     f"instead, as {option}={rules[option]}(),{rule}()"
                 )
         elif axis in base:
-            raise UctreeError(f"{axis} varies, and is common to all settings as well; choose one")
+            raise UctreeError(f"{axis} both varies and is common to all settings; remove one")
 
 
 def _check_parameter(axis: str) -> None:
-    """Raise UctreeError where `option.rule.parameter` names something that is not there."""
+    """Raise UctreeError if `option.rule.parameter` does not exist."""
     option, rule, parameter = [*axis.split(".", 2), "", ""][:3]
     if option not in specs.RULES:
         raise UctreeError(
-            f"{axis}: {option} has no rules; {specs.meant(option, specs.RULES)}those that have: "
+            f"{axis}: {option} has no rules; {specs.meant(option, specs.RULES)}options with rules: "
             f"{', '.join(specs.RULES)}"
         )
     try:
@@ -252,7 +252,7 @@ def _check_parameter(axis: str) -> None:
 
 
 def _set(options: dict[str, str], axis: str, value: str) -> None:
-    """Let an option, or a parameter of its rule, have a value."""
+    """Set an option, or a parameter of its rule, to a value."""
     option, _, rest = axis.partition(".")
     if not rest:
         options[option] = value
@@ -261,8 +261,8 @@ def _set(options: dict[str, str], axis: str, value: str) -> None:
     name, arguments = specs.split_call(options.get(option, rule).strip("'"))
     if name != rule:
         raise UctreeError(
-            f"{axis} varies {rule}, and {option}={options[option]} is common to all settings; "
-            "choose one"
+            f"{axis} varies {rule}, but {option}={options[option]} is common to all settings; "
+            "remove one"
         )
     given = _arguments(option, rule, arguments)
     given[parameter] = value

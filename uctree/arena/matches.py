@@ -1,4 +1,4 @@
-"""match(): many games between agents, paired, stored, resumable and parallel."""
+"""match(): many games between agents: paired, stored, resumable and parallel."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ from uctree import specs
 from uctree.arena import ratings
 from uctree.arena.agents import AgentSource, derived_seed, name_of
 from uctree.arena.dice import random_walk
-from uctree.arena.episodes import Squad, Task, named, play_task
+from uctree.arena.episodes import AgentPool, Task, named, play_task
 from uctree.arena.records import GameRecord, Journal, make_header, read_file
 from uctree.arena.standings import MatchResult
 from uctree.arena.workers import play_in_workers
 from uctree.errors import IllegalAction, UctreeError
 from uctree.game import Game
-from uctree.processes import BACKENDS
+from uctree.workers.processes import BACKENDS
 
-DEFAULT_GAMES = 100  # of each group of agents
-MOST_SEATINGS = 6  # of an opening: all orders up to three players, the rotations of one beyond
+DEFAULT_GAMES = 100  # per group of agents
+MAX_SEATINGS = 6  # per opening: all orders for up to three players, else the rotations of one
 PAIR = 2  # games of an opening between two agents
-MOST_DRAWS = 1000  # of an opening before there seems to be no other one
+MAX_DRAWS = 1000  # of an opening without a new one before openings repeat
 
 Openings = int | Sequence[Sequence[int]]
 
 
 @dataclass(frozen=True)
 class MatchProgress:
-    """How far a match is; handed to `progress` after every game."""
+    """The progress of a match; passed to `progress` after every game."""
 
     done: int
     total: int
-    scores: dict[str, float]  # the mean score of each agent so far, 0.5 where it has not played
+    scores: dict[str, float]  # the mean score of each agent so far; 0.5 without games
     forfeits: int
-    record: GameRecord | None  # the game that ended last; None for those of an earlier run
+    record: GameRecord | None  # the game that ended last; None for games from a file
 
 
 def match(
@@ -57,39 +57,39 @@ def match(
     sprt: ratings.Sprt | None = None,
     progress: Callable[[MatchProgress], None] | None = None,
 ) -> MatchResult:
-    """What comes out of many games between agents: scores, ratings, intervals.
+    """The result of many games between agents: scores, ratings, intervals.
 
-    Every opening is played in all seatings (beyond three players: in all rotations of an order,
-    each opening of another one), with the same dice. Where there are more agents than seats every
-    group of agents plays. The games follow from the settings alone, not from where they are played;
-    Ctrl-C ends the match with what there is, and the same call with a `path` goes on where it was,
-    also with more games.
+    Every opening is played in all seatings, with the same chance outcomes. With more than three
+    players an opening is played in all rotations of one order, which changes from opening to
+    opening. With more agents than seats every group of agents plays. The games depend on the
+    settings alone, not on the number of processes. Ctrl-C ends the match with the result so far,
+    and the same call with a `path` resumes it, also with more games.
 
     Args:
-        game: or its text, as `connect_four(rows=5)`.
-        agents: texts as `search(simulations=100)`, or classes and functions that make an agent; in
-            a mapping by the name that they go by.
-        num_games: of each group of agents, rounded up to whole openings; 100, or each opening of a
-            list once.
-        openings: so many random plies, each opening another one as long as there are any, or a list
-            of openings, each a list of actions with chance outcomes.
-        processes: how many games are played at once, each in a process of its own; 1 plays here.
-        backend: "ray" plays them as actors of a Ray cluster, also where it is only one at once.
-        path: the file that keeps the games, one JSON line each.
-        max_seconds: the most that an action, or watching one of others, may take, which has to be
-            above the T of search(seconds=T); the games are then played in worker processes, so that
-            an agent that hangs can be ended.
+        game: a game, or its text, as `connect_four(rows=5)`.
+        agents: texts as `search(simulations=100)`, or classes and functions that make an agent; a
+            mapping gives them names.
+        num_games: the games of each group of agents, rounded up to whole openings; 100 by default,
+            or each opening of a list once.
+        openings: the number of random plies of an opening, all different until none is left; or a
+            list of openings, each a list of actions with chance outcomes.
+        processes: the number of games at once, each in its own process; 1 plays in this process.
+        backend: "ray" plays them as actors of a Ray cluster, even one at a time.
+        path: the file that stores the games, one JSON line each.
+        max_seconds: the time limit of an action, and of watching one; must be above the T of
+            search(seconds=T). The games are then played in worker processes, so that an agent that
+            hangs can be ended.
         sprt: end as soon as this test of two agents has decided.
         progress: called with a `MatchProgress` after every game.
     """
     sources = dict(agents) if isinstance(agents, Mapping) else named(agents)
-    squad = Squad(game, sources)
-    chosen = squad.game
+    pool = AgentPool(game, sources)
+    chosen = pool.game
     _check(chosen, sources, num_games, processes, openings, max_seconds, sprt)
     if backend not in BACKENDS:
         raise UctreeError(f"backend is {' or '.join(map(repr, BACKENDS))}; got {backend!r}")
-    with contextlib.closing(squad):
-        _prepare(squad)
+    with contextlib.closing(pool):
+        _prepare(pool)
         tasks = schedule(chosen, len(sources), num_games, openings, seed)
         settings = {"openings": _plain(openings), "seed": seed, "max_seconds": max_seconds}
         texts = {name: name_of(source) for name, source in sources.items()}
@@ -98,13 +98,13 @@ def match(
             journal = None
             if path is not None:
                 journal = stack.enter_context(contextlib.closing(Journal(path, header, chosen)))
-            run = _Run(squad, tasks, journal, sprt, progress)
+            run = _Run(pool, tasks, journal, sprt, progress)
             status = run.play(processes, max_seconds, backend)
     return MatchResult(chosen, list(sources), run.counted(), status, header, run.test)
 
 
 def read_match(path: str | os.PathLike[str], game: Game | None = None) -> MatchResult:
-    """The result of the games that are in a match's file, without playing any.
+    """The result of the games in the file of a match, without playing.
 
     Args:
         game: as in `read_games`.
@@ -113,43 +113,43 @@ def read_match(path: str | os.PathLike[str], game: Game | None = None) -> MatchR
     if not records:
         raise UctreeError(f"{path} holds no games yet")
     played = records[0].game
-    assert played is not None, "records that were read know their game"
+    assert played is not None, "records from a file have a game"
     return MatchResult(played, list(header["agents"]), records, "stored", header)
 
 
 class _Run:
-    """The games of a match as they come in."""
+    """A match in progress."""
 
     def __init__(
-        self, squad: Squad, tasks: list[Task], journal: Journal | None,
+        self, pool: AgentPool, tasks: list[Task], journal: Journal | None,
         sprt: ratings.Sprt | None, progress: Callable[[MatchProgress], None] | None,
     ) -> None:  # fmt: skip
-        self.squad, self.tasks, self.journal, self.progress = squad, tasks, journal, progress
+        self.pool, self.tasks, self.journal, self.progress = pool, tasks, journal, progress
         self.sprt = sprt
         self.test = None if sprt is None else sprt.test([])
-        self.tested = 0  # games that the test has seen
-        self.units: list[float] = []  # scores of the first agent by opening
+        self.tested = 0  # games that the test has used
+        self.units: list[float] = []  # mean scores of the first agent by opening
         self.records: dict[int, GameRecord] = {}
-        self.sums = dict.fromkeys(squad.names, 0.0)
-        self.games = dict.fromkeys(squad.names, 0)
+        self.sums = dict.fromkeys(pool.names, 0.0)
+        self.games = dict.fromkeys(pool.names, 0)
         self.forfeits = 0
         if journal is not None:
             for task in tasks:
                 if task.number in journal.records:
-                    self._count(_checked(journal, task, squad))
+                    self._count(_checked(journal, task, pool))
 
     def play(self, processes: int, max_seconds: float | None, backend: str) -> str:
-        """Play what is left; "complete", "decided" by the test, or "interrupted" by Ctrl-C."""
-        self._tell(None)
+        """Play the rest; "complete", "decided" by the test, or "interrupted" by Ctrl-C."""
+        self._report(None)
         if self._is_decided():
             return "decided"
         left = [task for task in self.tasks if task.number not in self.records]
         games: Generator[GameRecord]
         if processes > 1 or max_seconds is not None or backend != "process":
-            self.squad.close()  # they play elsewhere
-            games = play_in_workers(self.squad, left, processes, max_seconds, backend)
+            self.pool.close()  # workers make their own agents
+            games = play_in_workers(self.pool, left, processes, max_seconds, backend)
         else:
-            games = (play_task(self.squad, task) for task in left)
+            games = (play_task(self.pool, task) for task in left)
         with contextlib.closing(games):
             try:
                 for record in games:
@@ -157,7 +157,7 @@ class _Run:
                         self.journal.append(record)
                     self._count(record)
                     decided = self._is_decided()
-                    self._tell(record)
+                    self._report(record)
                     if decided:
                         return "decided"
             except KeyboardInterrupt:
@@ -165,7 +165,7 @@ class _Run:
         return "complete"
 
     def counted(self) -> list[GameRecord]:
-        """The games by number; with a test that has decided, those it has seen."""
+        """The games by number; after a decision of the test only those that it used."""
         numbers = sorted(self.records)
         if self.test is not None and self.test.decision is not None:
             numbers = [number for number in numbers if number < self.tested]
@@ -180,7 +180,7 @@ class _Run:
             self.games[name] += 1
 
     def _is_decided(self) -> bool:
-        """Let the test see openings in their order, so that the fastest games decide nothing."""
+        """Whether the test has decided; openings count in order, so that fast games add no bias."""
         if self.sprt is None or self.test is None:
             return False
         while self.test.decision is None:
@@ -194,11 +194,11 @@ class _Run:
         return self.test.decision is not None
 
     def _score(self, record: GameRecord) -> float:
-        """Of the first agent."""
-        seat = record.agents.index(self.squad.names[0])
+        """The score of the first agent."""
+        seat = record.agents.index(self.pool.names[0])
         return float(ratings.placement_scores(record.returns)[seat])
 
-    def _tell(self, record: GameRecord | None) -> None:
+    def _report(self, record: GameRecord | None) -> None:
         if self.progress is None:
             return
         scores = {
@@ -208,13 +208,13 @@ class _Run:
         self.progress(MatchProgress(done, total, scores, self.forfeits, record))
 
 
-# --- what is played ------------------------------------------------------------------------------
+# --- the schedule --------------------------------------------------------------------------------
 
 
 def schedule(
     game: Game, num_agents: int, num_games: int | None, openings: Openings, seed: int
 ) -> list[Task]:
-    """The games of a match. More games leave the first ones as they are."""
+    """The games of a match; a larger `num_games` only adds games at the end."""
     groups = list(itertools.combinations(range(num_agents), game.num_players))
     if num_games is None and not isinstance(openings, int):
         num_openings = len(openings)
@@ -232,15 +232,15 @@ def schedule(
 
 
 def _seatings(num_players: int, opening: int) -> list[tuple[int, ...]]:
-    """Orders in which the agents of a group sit, each agent as often in each seat.
+    """The seat orders of a group of agents, in which each agent has each seat equally often.
 
-    Beyond three players an opening has the rotations of one order, so that who sits before whom
-    changes from opening to opening.
+    With more than three players an opening has the rotations of one order, which changes from
+    opening to opening.
 
     >>> _seatings(2, 5), len(_seatings(3, 5)), _seatings(4, 0)[1], _seatings(4, 1)[1]
     ([(0, 1), (1, 0)], 6, (1, 2, 3, 0), (1, 3, 2, 0))
     """
-    if math.factorial(num_players) <= MOST_SEATINGS:
+    if math.factorial(num_players) <= MAX_SEATINGS:
         return list(itertools.permutations(range(num_players)))
     place = opening % math.factorial(num_players - 1)
     others = next(itertools.islice(itertools.permutations(range(1, num_players)), place, None))
@@ -249,7 +249,7 @@ def _seatings(num_players: int, opening: int) -> list[tuple[int, ...]]:
 
 
 def _openings(game: Game, openings: Openings, seed: int) -> Iterator[tuple[int, ...]]:
-    """Openings without end; all different ones before one comes again."""
+    """An endless stream of openings; none repeats before all have occurred."""
     if not isinstance(openings, int):
         yield from itertools.cycle([_checked_opening(game, opening) for opening in openings])
         return
@@ -257,7 +257,7 @@ def _openings(game: Game, openings: Openings, seed: int) -> Iterator[tuple[int, 
         yield from itertools.repeat(())
     rng, misses = random.Random(derived_seed(seed, "openings")), 0
     known: dict[bytes, tuple[int, ...]] = {}
-    while misses < MOST_DRAWS:
+    while misses < MAX_DRAWS:
         actions, states = random_walk(game, game.start(), openings, rng)
         key = game.key(states[-1])
         if game.is_over(states[-1]) or key in known:
@@ -267,11 +267,11 @@ def _openings(game: Game, openings: Openings, seed: int) -> Iterator[tuple[int, 
         yield known[key]
     if not known:
         raise UctreeError(
-            f"{game.name} was over within {openings} random plies {MOST_DRAWS} times; "
+            f"{game.name} was over within {openings} random plies in {MAX_DRAWS} attempts; "
             "choose shorter openings"
         )
     again = list(known.values())
-    while True:  # all have been played; once more, with other seeds
+    while True:  # all were used; repeat them with other seeds
         rng.shuffle(again)
         yield from again
 
@@ -283,7 +283,7 @@ def _checked_opening(game: Game, opening: Sequence[int]) -> tuple[int, ...]:
     except IllegalAction as error:
         raise UctreeError(f"opening {list(actions)}: {error}") from error
     if game.is_over(state):
-        raise UctreeError(f"opening {list(actions)}: the episode is over; there is nothing to play")
+        raise UctreeError(f"opening {list(actions)}: the episode is over; give a shorter one")
     return actions
 
 
@@ -302,14 +302,14 @@ def _check(
 ) -> None:  # fmt: skip
     if len(sources) < game.num_players:
         raise UctreeError(
-            f"{game.name} has {game.num_players} players; got {len(sources)} agents. One that "
-            "plays several seats is given several times"
+            f"{game.name} has {game.num_players} players; got {len(sources)} agents. Give an agent "
+            "several times if it plays several seats"
         )
     for name, number in (("num_games", num_games), ("processes", processes)):
         if number is not None and (not isinstance(number, int) or number < 1):
-            raise UctreeError(f"{name} must be a number of at least 1; got {number!r}")
+            raise UctreeError(f"{name} must be a whole number of at least 1; got {number!r}")
     if isinstance(openings, int) and openings < 0:
-        raise UctreeError(f"openings is a number of random plies, at least 0; got {openings}")
+        raise UctreeError(f"openings must be a number of random plies, at least 0; got {openings}")
     if not isinstance(openings, int):
         _check_list(openings)
     if max_seconds is not None and not max_seconds > 0:
@@ -322,8 +322,8 @@ def _check(
 
 
 def _check_list(openings: Any) -> None:
-    """Raise UctreeError where openings are not lists of actions."""
-    expected = "openings is a number of random plies, or a list of openings, each a list of actions"
+    """Raise UctreeError if openings are not lists of actions."""
+    expected = "openings must be a number of random plies, or a list of lists of actions"
     if isinstance(openings, str) or not isinstance(openings, Sequence):
         raise UctreeError(f"{expected}; got {openings!r}")
     if not openings:
@@ -335,20 +335,20 @@ def _check_list(openings: Any) -> None:
             raise UctreeError(f"{expected}; got {opening!r} as one of them") from None
 
 
-def _prepare(squad: Squad) -> None:
-    """Make every agent once, so that a mistake is told before the first game."""
-    for index, name in enumerate(squad.names):
+def _prepare(pool: AgentPool) -> None:
+    """Make every agent once, so that a mistake is reported before the first game."""
+    for index, name in enumerate(pool.names):
         try:
-            squad.agent(index)
+            pool.agent(index)
         except Exception as error:
-            told = f"{specs.place(error)}{specs.reason(error)}"
-            raise UctreeError(told if name in told else f"agent {name}: {told}") from error
+            reason = f"{specs.place(error)}{specs.reason(error)}"
+            raise UctreeError(reason if name in reason else f"agent {name}: {reason}") from error
 
 
-def _checked(journal: Journal, task: Task, squad: Squad) -> GameRecord:
-    """The stored record of a game; UctreeError where it is not the one that is to be played."""
+def _checked(journal: Journal, task: Task, pool: AgentPool) -> GameRecord:
+    """The stored record of a game; UctreeError if it is not the scheduled one."""
     record = journal.records[task.number]
-    names = tuple(squad.names[index] for index in task.seats)
+    names = tuple(pool.names[index] for index in task.seats)
     if (record.agents, record.opening, record.seed) != (names, task.opening, task.seed):
         raise UctreeError(
             f"{journal.path}: game {record.number} is not one of this match: {record.agents} with "

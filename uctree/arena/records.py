@@ -1,8 +1,8 @@
-"""Games as they were played, one JSON line each, and the file of a match that holds them.
+"""Records of games, one JSON line each, and the file of a match that holds them.
 
-The first line is a header: what is played, by whom, with which settings. A line is written in one
-go when its game has ended, so that a match can be killed at any time: what is left of a torn last
-line is cut off when the match goes on.
+The first line is a header: the game, the agents and the settings. A line is written as a whole when
+its game has ended, so that a match can be killed at any time; an incomplete last line is removed
+when the match is resumed.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ from typing import Any
 
 import numpy as np
 
-from uctree import specs, treefile
+from uctree import specs
 from uctree.errors import UctreeError
 from uctree.game import Episode, Game
+from uctree.identity import describe_game, game_differences
 
 FORMAT = "uctree match"
 VERSION = 1
-BEGINNING = b'{"format": "uctree match"'  # of every file
+BEGINNING = b'{"format": "uctree match"'  # the first bytes of every file
 
 
 @dataclass(frozen=True)
@@ -34,25 +35,25 @@ class GameRecord:
     number: int  # of the game in its match
     opening_number: int  # games with the same one are compared with each other
     agents: tuple[str, ...]  # by seat
-    opening: tuple[int, ...]  # the actions it began with
+    opening: tuple[int, ...]  # its first actions
     seed: int
     actions: tuple[int, ...]  # all of them, opening and chance outcomes included
     returns: tuple[float, ...]  # by seat
-    end: str  # "over", "cut" by max_plies, "forfeit", or "resigned" by who was to play
-    decisions: tuple[int, ...]  # by seat, how many actions its agent took
+    end: str  # "over", "cut" by max_plies, "forfeit", or "resigned" by the player to move
+    decisions: tuple[int, ...]  # by seat, the number of actions its agent took
     seconds: tuple[float, ...]  # by seat, for all of them
     forfeiter: int | None = None  # the seat whose agent failed
-    error: str | None = None  # how it failed
+    error: str | None = None  # of that agent
     game: Game | None = field(default=None, compare=False, repr=False)
 
     @functools.cached_property
     def states(self) -> list[np.record]:
-        """The states of the episode, the start first; UctreeError where an action is illegal."""
+        """The states of the episode, the start first; UctreeError for an illegal action."""
         return self._replayed[0]
 
     @functools.cached_property
     def episode(self) -> Episode:
-        """The game played again; its returns are those of the rules, without a forfeit."""
+        """The episode replayed by the rules; its returns ignore a forfeit."""
         return self._replayed[1]
 
     @functools.cached_property
@@ -62,7 +63,7 @@ class GameRecord:
     def _replay(self) -> tuple[list[np.record], Episode]:
         """The states and the episode, by the rules."""
         if self.game is None:
-            raise UctreeError(f"game {self.number} does not know its rules; read it by read_games")
+            raise UctreeError(f"game {self.number} has no rules; read it by read_games")
         states, rewards = [self.game.start()], list[np.ndarray]()
         for action in self.actions:
             after, reward = self.game.step(states[-1], action)
@@ -74,25 +75,25 @@ class GameRecord:
         return states, Episode(list(self.actions), table, returns, states[-1], over)
 
     def check(self) -> None:
-        """Raise UctreeError where the rules do not lead to what was stored."""
-        # What is replayed here is not kept: a file may hold more states than there is memory.
+        """Raise UctreeError if the rules contradict the record."""
+        # Without the cached states: those of all records of a file may not fit into memory.
         episode = self._replay()[1]
         if self.end == "forfeit":
             return
         if self.end == "resigned":
             if self._resigner(episode.state) < 0:
-                raise UctreeError("nobody is to play at the end, and 'resigned' was stored")
+                raise UctreeError("no player is to move at the end, but 'resigned' was stored")
             return
         if not np.allclose(episode.returns, self.returns, rtol=1e-9, atol=1e-9):
             raise UctreeError(
-                f"the rules pay {episode.returns.tolist()}, and {list(self.returns)} was stored"
+                f"the rules pay {episode.returns.tolist()}, but {list(self.returns)} was stored"
             )
         if episode.complete != (self.end == "over"):
-            state = "is over" if episode.complete else "goes on"
-            raise UctreeError(f"the episode {state} by the rules, and {self.end!r} was stored")
+            state = "is over" if episode.complete else "is not over"
+            raise UctreeError(f"the episode {state} by the rules, but {self.end!r} was stored")
 
     def _resigner(self, last: np.record) -> int:
-        """Who gave up in the last state: only who is to play can."""
+        """The player who resigned in the last state: the player to move."""
         assert self.game is not None, "it was replayed"
         return self.game.to_play(last)
 
@@ -135,7 +136,7 @@ _END = ("over", "cut", "forfeit", "resigned")
 
 
 def record_from(line: Any, game: Game) -> GameRecord:
-    """The record of a line of a file; UctreeError where it is not one."""
+    """The record of a line of a file; UctreeError if the line is not one."""
     if not isinstance(line, dict) or not set(_FIELDS) <= set(line):
         raise UctreeError(f"expected a game with {', '.join(_FIELDS)}")
     values: dict[str, Any] = {name: line[name] for name in _FIELDS}
@@ -164,10 +165,10 @@ def record_from(line: Any, game: Game) -> GameRecord:
 
 
 def read_games(path: str | os.PathLike[str], game: Game | None = None) -> list[GameRecord]:
-    """The games of a match's file by number, each replayed and checked against the rules.
+    """The games in the file of a match by number, each replayed and checked against the rules.
 
     Args:
-        game: what was played; a built-in one is made from the file.
+        game: the game that was played; a built-in game need not be given.
     """
     return read_file(path, game)[1]
 
@@ -175,7 +176,7 @@ def read_games(path: str | os.PathLike[str], game: Game | None = None) -> list[G
 def read_file(
     path: str | os.PathLike[str], game: Game | None = None
 ) -> tuple[dict[str, Any], list[GameRecord]]:
-    """The header and the games of a match's file, as in `read_games`."""
+    """The header and the games in the file of a match, as in `read_games`."""
     path = Path(path)
     try:
         lines = _complete_lines(path.read_bytes())
@@ -186,9 +187,9 @@ def read_file(
         game = _game_from(path, header["game"])
     _check_game(path, header["game"], game)
     records = _records(path, lines, game)
-    strangers = {name for record in records.values() for name in record.agents}
-    if strangers := strangers - set(header["agents"]):
-        raise UctreeError(f"{path}: its header does not name {', '.join(sorted(strangers))}")
+    names = {name for record in records.values() for name in record.agents}
+    if unknown := names - set(header["agents"]):
+        raise UctreeError(f"{path}: its header does not name {', '.join(sorted(unknown))}")
     for line, record in records.items():
         try:
             record.check()
@@ -198,8 +199,8 @@ def read_file(
 
 
 def make_header(game: Game, agents: dict[str, str], settings: dict[str, Any]) -> dict[str, Any]:
-    """The first line of a match's file."""
-    described = treefile.describe_game(game)
+    """The first line of the file of a match."""
+    described = describe_game(game)
     header = {
         "format": FORMAT,
         "version": VERSION,
@@ -207,11 +208,11 @@ def make_header(game: Game, agents: dict[str, str], settings: dict[str, Any]) ->
         "agents": agents,
         "settings": settings,
     }
-    return json.loads(json.dumps(header))  # tuples become lists, as they come back from a file
+    return json.loads(json.dumps(header))  # tuples become lists, as when read from a file
 
 
 class Journal:
-    """The file of a match, open for more games; `records` has those that were there already."""
+    """The file of a match, open for more games; `records` has the games of earlier runs."""
 
     def __init__(self, path: str | os.PathLike[str], header: dict[str, Any], game: Game) -> None:
         self.path = Path(path)
@@ -230,7 +231,7 @@ class Journal:
         self.file.seek(0)
         content = self.file.read()
         if not BEGINNING.startswith(content[: len(BEGINNING)]):
-            raise _not_a_match(self.path)  # before anything of it is cut off
+            raise _not_a_match(self.path)  # before the file is truncated
         lines = _complete_lines(content)
         self.file.truncate(sum(map(len, lines)))
         if not lines:
@@ -242,7 +243,7 @@ class Journal:
             if found.get(part) != header[part]:
                 raise UctreeError(
                     f"{self.path} holds a match with other {part}: {found.get(part)} in the file, "
-                    f"{header[part]} now; give another path, or what the file was begun with"
+                    f"{header[part]} now; give another path, or the {part} of the file"
                 )
         return {each.number: each for each in _records(self.path, lines, game).values()}
 
@@ -253,21 +254,21 @@ class Journal:
     def _write(self, content: dict[str, Any]) -> None:
         line = json.dumps(content).encode() + b"\n"
         try:
-            while line:  # a disk that fills up may take a part
+            while line:  # a full disk may write only a part
                 line = line[self.file.write(line) :]
         except OSError as error:
             raise UctreeError(
-                f"{self.path}: {error.strerror}; the games before are safe, and the same call "
-                "goes on with the match"
+                f"{self.path}: {error.strerror}; the games so far are safe, and the same call "
+                "resumes the match"
             ) from error
 
     def close(self) -> None:
-        """Let another match use the file."""
+        """Close the file, so that another match can use it."""
         self.file.close()
 
 
 def _lock(file: io.FileIO, path: Path) -> None:
-    """Keep a second match from writing to the same file."""
+    """Raise UctreeError if another match writes to the same file."""
     try:
         import fcntl
     except ImportError:  # Windows
@@ -279,7 +280,7 @@ def _lock(file: io.FileIO, path: Path) -> None:
 
 
 def _complete_lines(content: bytes) -> list[bytes]:
-    """The lines of a file with their ends; what is left of a torn last one is left out."""
+    """The lines of a file with their line ends, without an incomplete last line."""
     lines = content.splitlines(keepends=True)
     return lines if not lines or lines[-1].endswith(b"\n") else lines[:-1]
 
@@ -293,21 +294,21 @@ def _header(path: Path, lines: list[bytes]) -> dict[str, Any]:
         raise _not_a_match(path)
     if header.get("version") != VERSION:
         raise UctreeError(
-            f"{path} has version {header.get('version')!r} of the format, and this uctree reads "
+            f"{path} has version {header.get('version')!r} of the format, but this uctree reads "
             f"{VERSION}; use the uctree that wrote it"
         )
     for part in ("game", "agents", "settings"):
         if not isinstance(header.get(part), dict):
-            raise UctreeError(f"{path}: its header is damaged, and has no {part!r}")
+            raise UctreeError(f"{path}: its header is damaged: it has no {part!r}")
     return header
 
 
 def _not_a_match(path: Path) -> UctreeError:
-    return UctreeError(f"{path} is not the file of a match; those are written by uctree match")
+    return UctreeError(f"{path} is not the file of a match, as `uctree match` writes it")
 
 
 def _records(path: Path, lines: list[bytes], game: Game) -> dict[int, GameRecord]:
-    """The games of a file by the number of their line."""
+    """The games of a file by line number."""
     records, seen = dict[int, GameRecord](), set[int]()
     for number, line in enumerate(lines[1:], start=2):
         try:
@@ -315,28 +316,28 @@ def _records(path: Path, lines: list[bytes], game: Game) -> dict[int, GameRecord
         except (ValueError, RecursionError) as error:
             raise UctreeError(f"{path}, line {number} is damaged: {error}") from error
         if record.number in seen:
-            raise UctreeError(f"{path}, line {number}: game {record.number} is there twice")
+            raise UctreeError(f"{path}, line {number}: game {record.number} occurs twice")
         seen.add(record.number)
         records[number] = record
     return records
 
 
 def _game_from(path: Path, description: dict[str, Any]) -> Game:
-    """The built-in game that was played; a file names no code of a user's to run."""
+    """The built-in game that was played; a file never names code of a user to run."""
     spec = description.get("spec")
-    do = "pass game= (on the command line: name it as file.py:name)"
+    hint = "pass game= (on the command line: name the game as file.py:name)"
     if not isinstance(spec, str):
-        raise UctreeError(f"{path} is of {description.get('name')!r}, not one of ours; {do}")
+        raise UctreeError(f"{path} was played in your game {description.get('name')!r}; {hint}")
     try:
         return specs.read_built_in(spec)
     except Exception as error:  # arguments from a file can be anything
-        raise UctreeError(f"{path}: cannot make the game {spec!r} ({error}); {do}") from error
+        raise UctreeError(f"{path}: cannot make the game {spec!r} ({error}); {hint}") from error
 
 
 def _check_game(path: Path, description: dict[str, Any], game: Game) -> None:
-    differences = treefile.game_differences(description, game, "in the file", "in the game")
+    differences = game_differences(description, game, "in the file", "in the game")
     if differences:
         raise UctreeError(
-            f"{path} is of another game than {game.name}: {'; '.join(differences)}. "
-            "Give another path, or the game it was played with"
+            f"{path} was played in another game than {game.name}: {'; '.join(differences)}. "
+            "Give another path, or the game of the file"
         )

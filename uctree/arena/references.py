@@ -1,4 +1,4 @@
-"""What the actions of a state are worth: exactly, or by searches that are long enough."""
+"""Reference values of the actions of a state: exact, or from long searches."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from uctree.solver import solve
 
 @dataclass(frozen=True)
 class Reference:
-    """What the actions of one state are worth for the player to play."""
+    """The values of the actions of one state, for the player to move."""
 
     values: dict[int, float]
     best: float
-    margin: float  # an action within it of the best is as good
+    margin: float  # actions within it of the best count as equally good
     exact: bool
     doubtful: bool  # two long searches chose actions that differ by more than the margin
 
     def loss(self, action: int) -> float:
-        """What an action gives away."""
+        """How much less an action is worth than the best one."""
         return max(0.0, self.best - self.values.get(action, min(self.values.values())))
 
 
 def exact_reference(
     game: Game, state: np.record, max_states: int, tolerance: float
 ) -> Reference | None:
-    """Exact values of the actions; None where too much can follow."""
+    """Exact values of the actions; None if too many states can follow."""
     try:
         solution = solve(game, state, max_states=max_states)
     except BrokenGame:
         raise
-    except UctreeError:  # too many states, or values that never settle
+    except UctreeError:  # too many states, or values that do not converge
         return None
     player = game.to_play(state)
     values = {action: float(value[player]) for action, value in solution.action_values.items()}
@@ -47,7 +47,7 @@ def exact_reference(
 def deep_reference(
     game: Game, state: np.record, pair: Sequence[SearchResult], tolerance: float
 ) -> Reference:
-    """Values by two long searches together, each action weighed by its visits in both."""
+    """Mean values of two long searches, weighted by the visits of each action."""
     player = game.to_play(state)
     tables = [_action_values(result, player) for result in pair]
     visits: dict[int, int] = {}
@@ -58,7 +58,7 @@ def deep_reference(
             sums[action] = sums.get(action, 0.0) + count * value
     values = {action: sums[action] / visits[action] for action in visits}
     margin = _margin(game, player, values, tolerance)
-    # The best is an action that was looked at closely: the value of others is rough.
+    # Only the actions that were chosen have accurate values.
     best = max(values[result.action] for result in pair if result.action is not None)
     doubtful = any(
         _disagrees(table, result.action, other.action, margin)
@@ -70,14 +70,14 @@ def deep_reference(
 def _disagrees(
     table: dict[int, tuple[int, float]], own: int | None, other: int | None, margin: float
 ) -> bool:
-    """Whether a search values the action of another one below its own by more than the margin."""
+    """Whether a search values the other search's action below its own by more than the margin."""
     if own is None or other is None:  # a player has a choice, so there is an action
         return False
     return other not in table or table[own][1] - table[other][1] > margin
 
 
 def _action_values(result: SearchResult, player: int) -> dict[int, tuple[int, float]]:
-    """Visits and value of each action that was taken."""
+    """Visits and value of each action with visits."""
     return {
         int(edge["action"]): (int(edge["visits"]), float(edge["q"][player]))
         for edge in result.edges
@@ -86,7 +86,7 @@ def _action_values(result: SearchResult, player: int) -> dict[int, tuple[int, fl
 
 
 def _margin(game: Game, player: int, values: dict[int, float], tolerance: float) -> float:
-    """The tolerance in returns; rounding alone is never a difference."""
+    """The tolerance in returns; at least the size of rounding errors."""
     if game.payoff_range is not None:
         low, high = game.payoff_range[player]
     else:

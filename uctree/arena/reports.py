@@ -1,4 +1,4 @@
-"""Reports of studies as files: tables in Markdown, text in a folder."""
+"""Reports as files: Markdown tables, and texts in a folder."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from uctree.errors import UctreeError
 
 
 def markdown_table(rows: list[list[str]], left: int = 1) -> str:
-    """Rows as a Markdown table, the titles first; the first `left` columns are to the left.
+    """Rows as a Markdown table, titles first; the first `left` columns are left-aligned.
 
     >>> print(markdown_table([["name", "games"], ["a", "12"]]))
     | name | games |
@@ -26,7 +26,7 @@ def markdown_table(rows: list[list[str]], left: int = 1) -> str:
 
 
 def plain_row(row: Any) -> dict[str, Any]:
-    """A row of a table, ready for `json.dumps`: None for an interval that is not known."""
+    """A row of a table, ready for `json.dumps`; None for an unknown interval."""
     return {
         name: None if name.endswith("_interval") and value and math.inf in value else value
         for name, value in asdict(row).items()
@@ -34,7 +34,7 @@ def plain_row(row: Any) -> dict[str, Any]:
 
 
 def write_files(folder: str | os.PathLike[str], texts: Mapping[str, str]) -> list[Path]:
-    """The paths of texts that were written to a folder, which is made where there is none."""
+    """The paths of texts that are written to a folder, which is created if needed."""
     paths = [Path(folder) / name for name in texts]
     for path, text in zip(paths, texts.values(), strict=True):
         try:

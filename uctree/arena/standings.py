@@ -1,4 +1,4 @@
-"""What comes out of a match: a table of its agents."""
+"""The result of a match: a table of its agents."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ import numpy as np
 from uctree.arena import ratings
 from uctree.arena.records import GameRecord
 from uctree.arena.reports import plain_row
-from uctree.columns import aligned
 from uctree.errors import UctreeError
 from uctree.game import Game
+from uctree.pages.columns import aligned
 
 
 @dataclass(frozen=True)
 class Standing:
-    """How one agent did."""
+    """The results of one agent."""
 
     agent: str
     games: int
-    placements: tuple[int, ...]  # how often it came first, second, ...; equals share the better one
-    wins: int  # games in which it beat everyone
+    placements: tuple[int, ...]  # how often it was first, second, ...; ties share the better place
+    wins: int  # games in which it beat all others
     draws: int  # games in which it shared the first place
     losses: int
     score: float | None  # the mean placement score; None in a game of one player
@@ -38,24 +38,24 @@ class Standing:
 
 @dataclass(frozen=True)
 class MatchResult:
-    """The games of a match and what they say."""
+    """The games of a match, and their statistics. Print it for a table."""
 
     game: Game
     agents: list[str]
     records: list[GameRecord]  # by number
     status: str  # "complete", "decided" by the sequential test, "interrupted", "stored" in a file
-    header: dict[str, Any]  # what was played with which settings, as in a file
+    header: dict[str, Any]  # game, agents and settings, as in a file
     sprt: ratings.SprtState | None = None
-    anchor: str | None = None  # the agent whose rating is 0; None: the mean of all is
+    anchor: str | None = None  # the agent whose rating is 0; None: the mean is 0
 
     @property
     def forfeits(self) -> list[GameRecord]:
-        """The games that ended with a mistake of an agent."""
+        """The games that an agent forfeited."""
         return [record for record in self.records if record.forfeiter is not None]
 
     @functools.cached_property
     def points(self) -> np.ndarray:
-        """[num_openings, n, n], what agent i won from agent j with each opening."""
+        """[num_openings, n, n], wins of agent i against agent j with each opening."""
         numbers = sorted({record.opening_number for record in self.records})
         unit = {number: place for place, number in enumerate(numbers)}
         table = np.zeros((len(numbers), len(self.agents), len(self.agents)))
@@ -69,34 +69,34 @@ class MatchResult:
     def ratings(self) -> ratings.Ratings:
         """Ratings of the agents, in the order of `agents`."""
         if self.game.num_players == 1:
-            raise UctreeError(f"{self.game.name} has one player: there is nobody to be rated with")
+            raise UctreeError(f"{self.game.name} has one player; ratings need at least two")
         if not self.records:
-            raise UctreeError("there are no games yet, and so no ratings")
+            raise UctreeError("there are no games yet, so there are no ratings")
         index = None if self.anchor is None else self._index(self.anchor)
         return ratings.rate(self.points, anchor=index)
 
     def anchored(self, anchor: str | None) -> MatchResult:
-        """The same with the rating of this agent at 0; without one the mean is."""
+        """The same result with the rating of this agent at 0; with None the mean is 0."""
         if anchor is not None:
             self._index(anchor)
         return replace(self, anchor=anchor)
 
     def difference(self, a: str, b: str) -> tuple[float, float, float]:
-        """By how many Elo points a is rated above b, with the bounds of the interval."""
+        """The rating of a minus that of b in Elo, with the bounds of the interval."""
         return self.ratings.difference(self._index(a), self._index(b))
 
     def superiority(self, a: str, b: str) -> float:
-        """How likely it is that a is stronger than b."""
+        """The probability that a is stronger than b."""
         return float(self.ratings.superiority[self._index(a), self._index(b)])
 
     @functools.cached_property
     def standings(self) -> list[Standing]:
-        """The agents, the best first."""
+        """A row per agent, the best first."""
         found = [self._standing(index) for index in range(len(self.agents)) if self._of(index)]
         return sorted(found, key=lambda each: (each.score or 0.0, each.mean_return), reverse=True)
 
     def to_json(self) -> dict[str, Any]:
-        """All of it but the games, ready for `json.dumps`."""
+        """All of it except the games, ready for `json.dumps`."""
         rated = self.game.num_players > 1 and bool(self.records)
         return {
             "game": self.header["game"],
@@ -174,7 +174,7 @@ class MatchResult:
         )
 
     def _rows(self) -> list[list[str]]:
-        """The table, its titles first."""
+        """The cells of the table, titles first."""
         num_players = self.game.num_players
         titles = ["agent", "games"]
         if num_players == 2:
@@ -201,7 +201,7 @@ class MatchResult:
         return rows
 
     def _comparisons(self) -> list[str]:
-        """Each agent against the one below it."""
+        """Each agent compared with the next one in the table."""
         lines = []
         for better, worse in zip(self.standings, self.standings[1:], strict=False):
             elo, low, high = self.difference(better.agent, worse.agent)
@@ -214,14 +214,14 @@ class MatchResult:
 
     def _test_line(self) -> str:
         test = self.sprt
-        assert test is not None, "asked for where there is one"
-        told = {
+        assert test is not None, "called for matches with a test"
+        outcome = {
             "elo1": "the larger difference is accepted",
             "elo0": "the smaller difference is accepted",
             None: "not decided",
         }[test.decision]
         return (
-            f"sequential test of {self.agents[0]} - {self.agents[1]}: {told} after "
+            f"sequential test of {self.agents[0]} - {self.agents[1]}: {outcome} after "
             f"{test.num_pairs:,} pairs, LLR {test.llr:.2f} ({test.lower:.2f} to {test.upper:.2f})"
         )
 
@@ -238,7 +238,7 @@ def _forfeiter(record: GameRecord) -> str:
 
 
 def _place(record: GameRecord, seat: int) -> int:
-    """The place of a seat in its game, from 0 on: how many others were paid more."""
+    """The place of a seat in its game, from 0: how many others were paid more."""
     return sum(paid > record.returns[seat] for paid in record.returns)
 
 

@@ -1,7 +1,7 @@
 """The command `uctree`: parse, call, print.
 
-A mistake of the user's is raised as a `UctreeError`, and `main` turns it into one line on stderr
-and exit status 2. Rich is loaded for a progress line and for help only, Numba when a search
+A mistake of the user is raised as a `UctreeError`, and `main` turns it into one line on stderr
+and exit status 2. Rich is only loaded for a progress line and for help, Numba when a search
 compiles.
 """
 
@@ -17,7 +17,7 @@ from cyclopts import CycloptsError
 
 from uctree import specs
 
-# The modules add their commands.
+# Importing these modules adds their commands.
 from uctree.cli import (
     app,
     continuous,
@@ -38,8 +38,8 @@ __all__ = [
 
 
 def main(tokens: Sequence[str] | None = None) -> int:
-    """The exit status: 0, 1 where `check` finds an error, 2 for a mistake of the user's, 130 for
-    Ctrl-C before there is a result.
+    """The exit status: 0, 1 if `check` finds an error, 2 for a mistake of the user, 130 for Ctrl-C
+    before there is a result.
 
     Args:
         tokens: the command line without the program's name; by default this process's.
@@ -57,7 +57,7 @@ def main(tokens: Sequence[str] | None = None) -> int:
         print("uctree: interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:
-        # Whoever read the output has left; the flush at exit must not fail once more.
+        # The reader of stdout has closed it; the flush at exit must not fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except Exception as error:
         expected = isinstance(error, (CycloptsError, UctreeError))
@@ -72,7 +72,7 @@ def main(tokens: Sequence[str] | None = None) -> int:
 
 @contextlib.contextmanager
 def _short_warnings() -> Iterator[None]:
-    """Warnings as one line each, without the place in uctree that gave them."""
+    """Print warnings as one line each, without their place in uctree."""
     with warnings.catch_warnings():
         warnings.showwarning = lambda message, *_, **__: print(
             f"uctree: warning: {message}", file=sys.stderr

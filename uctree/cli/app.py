@@ -1,4 +1,4 @@
-"""What the commands share: the program itself, its options, its progress line and its tables."""
+"""Shared by all commands: the program, its options, progress lines and tables."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from cyclopts import App, Parameter
 
 import uctree
 from uctree import specs
-from uctree.columns import aligned
 from uctree.errors import UctreeError
 from uctree.game import Game
+from uctree.pages.columns import aligned
 
-DEFAULT_SECONDS = 1.0  # a search without a budget
+DEFAULT_SECONDS = 1.0  # of a search without a budget
 
 app = App(
     name="uctree",
     version=f"uctree {uctree.__version__}",
     help="Monte Carlo tree search for games written in plain Python.\n\n"
-    "GAME is a built-in name (connect_four), one with arguments (nim:heaps=(3,4,5)), or a game of "
-    "your own (my_game.py:name, my_game.py:factory:rows=3). A rule has its arguments as in Python: "
+    "GAME is a built-in name (connect_four), a name with arguments (nim:heaps=(3,4,5)), or a game "
+    "of yours (my_game.py:name, my_game.py:factory:rows=3). A rule has its arguments as in Python: "
     "\"puct(c=2, fpu='parent')\".",
     help_format="plaintext",
     result_action="return_value",
@@ -48,9 +48,9 @@ class Budget:
     """How long to search."""
 
     simulations: int | None = None
-    """end after so many simulations."""
+    """the number of simulations."""
     seconds: float | None = None
-    """end after so many seconds, compilation not counted."""
+    """the time limit in seconds, without compilation."""
 
 
 @Parameter(name="*")
@@ -59,7 +59,7 @@ class Method:
     """How to search."""
 
     c: float | None = None
-    """how much UCB1 explores (1.414 by default)."""
+    """the exploration constant of UCB1 (1.414 by default)."""
     selection: str | None = None
     """how edges are chosen, as "puct(c=2)"."""
     root_selection: str | None = None
@@ -69,31 +69,31 @@ class Method:
     backup: str | None = None
     """how results enter the statistics, as "maximum(min_visits=2)"."""
     evaluator: str | None = None
-    """what a leaf is worth, as "playout(num_playouts=4)" or "playout(priors=True)"."""
+    """how leaves are evaluated, as "playout(num_playouts=4)" or "playout(priors=True)"."""
     widening: str | None = None
-    """how many actions a node tries, as "widening(k=2)"."""
+    """progressive widening of actions, as "widening(k=2)"."""
     chance: str | None = None
     """how outcomes are drawn: sample, proportional, or "outcome_widening(k=1)"."""
     open_loop: Flag = False
-    """let a node stand for the actions that lead to it, whatever chance did."""
+    """identify a node by the actions that lead to it, not by chance outcomes."""
     transpositions: Flag = False
     """let equal states share one node."""
     solver: Flag = False
-    """find out what is proven: values that hold whatever anyone does."""
+    """prove values: find the exact result of nodes."""
     opponents: Literal["maxn", "paranoid"] | None = None
-    """whether the others play for themselves, or all against the player to play."""
+    """whether the others maximise their own returns, or all play against the player to move."""
     ties: Literal["first", "random"] | None = None
-    """which of equal edges is taken."""
+    """which of several equal edges is taken."""
     threads: int | None = None
-    """how many threads search."""
+    """the number of threads."""
     parallel: Literal["auto", "root", "tree"] | None = None
-    """whether threads grow a tree each or one together."""
+    """whether each thread has its own tree (root), or all share one (tree)."""
     max_memory: str | None = None
-    """bytes the tree may take, as 500MB."""
+    """the memory limit of the tree, as 500MB."""
     stop: Annotated[list[str] | None, Parameter(negative_iterable="")] = None
-    """end before the budget is used up, as "decided()"; may be given several times."""
+    """a rule to end before the budget is used up, as "decided()"; may be repeated."""
     choice: str | None = None
-    """how the action is chosen in the end, as lcb."""
+    """how the final action is chosen, as lcb."""
 
 
 NO_BUDGET = Budget()
@@ -101,7 +101,7 @@ NO_METHOD = Method()
 
 
 def checked_budget(budget: Budget, default: Budget) -> Budget:
-    """The budget, or the default where none was given; an error where it allows nothing."""
+    """The budget, or the default if none was given; UctreeError for a wrong one."""
     if budget.simulations is not None and budget.simulations < 1:
         raise UctreeError(f"--simulations must be at least 1; got {budget.simulations}")
     if budget.seconds is not None and not budget.seconds > 0:
@@ -110,12 +110,12 @@ def checked_budget(budget: Budget, default: Budget) -> Budget:
 
 
 def search_options(method: Method) -> dict[str, Any]:
-    """The options of `uctree.search` that a person has set."""
+    """The options of `uctree.search` that were given."""
     chosen = asdict(method).items()
     given = {name: value for name, value in chosen if value is not None and value is not False}
     c = given.pop("c", None)
     if c is not None and "selection" in given:
-        raise UctreeError("--c is that of UCB1; give it or --selection, not both")
+        raise UctreeError("--c is the constant of UCB1; give --c or --selection, not both")
     if c is not None and not (math.isfinite(c) and c >= 0):
         raise UctreeError(f"--c must be a number of at least 0; got {c:g}")
     for name in [name for name in specs.RULES if name in given]:
@@ -132,10 +132,10 @@ def search_options(method: Method) -> dict[str, Any]:
 # --- searching -----------------------------------------------------------------------------------
 
 
-def search_shown(
+def search_with_progress(
     game: Game, state: np.record, budget: Budget, *, seed: int, options: dict[str, Any]
 ) -> uctree.SearchResult:
-    """The result of a search, with a progress line where stderr is a terminal."""
+    """The result of a search, with a progress line if stderr is a terminal."""
     with _progress_line(game, budget) as progress:
         try:
             return uctree.search(
@@ -150,14 +150,14 @@ def search_shown(
         except ValueError as error:
             if isinstance(error, UctreeError) or specs.place(error):
                 raise
-            raise UctreeError(str(error)) from error  # options that do not go together
+            raise UctreeError(str(error)) from error  # options that exclude each other
 
 
 @contextlib.contextmanager
 def _progress_line(
     game: Game, budget: Budget
 ) -> Iterator[Callable[[uctree.Progress], None] | None]:
-    """What to hand to a search as `progress`; None where nobody is watching."""
+    """The `progress` argument of a search; None if stderr is not a terminal."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -184,7 +184,7 @@ def _progress_line(
 
 
 def _most_visited(tree: uctree.Tree) -> str:
-    """The most visited action at the root, for people."""
+    """The text of the most visited action at the root."""
     root = tree.root
     if len(root.edges) == 0:
         return "-"
@@ -194,7 +194,7 @@ def _most_visited(tree: uctree.Tree) -> str:
 
 @contextlib.contextmanager
 def counting_bar(task_name: str) -> Iterator[Callable[[int, int, str], None] | None]:
-    """What shows how many of how many are done, and a text; None where nobody is watching."""
+    """A function that shows (done, total, text); None if stderr is not a terminal."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -217,8 +217,8 @@ def counting_bar(task_name: str) -> Iterator[Callable[[int, int, str], None] | N
 
 
 @contextlib.contextmanager
-def told(path: Path) -> Iterator[None]:
-    """What goes wrong with a file, as a mistake of the user's."""
+def file_errors(path: Path) -> Iterator[None]:
+    """Raise UctreeError for an error with a file in this block."""
     try:
         yield
     except OSError as error:
@@ -228,7 +228,7 @@ def told(path: Path) -> Iterator[None]:
 
 
 def load_tree(path: Path, game: Game | None) -> uctree.Tree:
-    with told(path):
+    with file_errors(path):
         return uctree.Tree.load(path, game=game)
 
 
@@ -236,7 +236,7 @@ def load_tree(path: Path, game: Game | None) -> uctree.Tree:
 
 
 def print_table(rows: list[list[str]], left: tuple[int, ...]) -> None:
-    """Print rows in columns, those in `left` aligned to the left."""
+    """Print rows in columns; those in `left` are left-aligned."""
     print("\n".join(aligned(rows, left)))
 
 

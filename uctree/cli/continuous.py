@@ -1,4 +1,4 @@
-"""`uctree continuous`: which solver of a continuous game reaches which regret at which budget."""
+"""The command `continuous`: the regret of each solver of a continuous game by budget."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from uctree import specs
-from uctree.cli.app import Flag, app, counting_bar, print_table, told
+from uctree.cli.app import Flag, app, counting_bar, file_errors, print_table
 from uctree.errors import UctreeError
 
 if TYPE_CHECKING:
-    from uctree.budgets import Summary
+    from uctree.continuous.budgets import Summary
 
 
 @app.command
@@ -28,33 +28,33 @@ def continuous(
     output: Path | None = None,
     json: Flag = False,
 ) -> None:
-    """How good the solvers of a continuous game are, by what they may compute.
+    """Compare the solvers of a continuous game at several budgets.
 
     Every payoff and every gradient counts as a simulation. The stage regret of a path is what a
-    player would gain by another action, best replies following.
+    player would gain by another action, if best replies follow.
 
     Args:
         game: a game whose actions are vectors, as loss_game or loss_game:dim=3.
-        solvers: "all", or names with commas between them.
-        simulations: budgets, with commas between them.
-        seeds: how many runs of each.
+        solvers: "all", or names separated by commas.
+        simulations: budgets, separated by commas.
+        seeds: the number of runs of each solver and budget.
         first_seed: the seed of the first run.
-        output: a folder for runs.jsonl, table.json and regret.svg; a study that was broken off goes
-            on from there.
+        output: a folder for runs.jsonl, table.json and regret.svg; an interrupted study is resumed
+            from there.
         json: print JSON.
     """
-    from uctree import budgets
+    from uctree.continuous import budgets
 
     made = specs.read_game(game)
     if not made.is_continuous:
         raise UctreeError(
-            f"{game} has {made.num_actions} actions; this is for vectors, as loss_game"
+            f"{game} has {made.num_actions} numbered actions; give a game of vectors, as loss_game"
         )
     if seeds < 1:
         raise UctreeError(f"--seeds must be at least 1; got {seeds}")
     chosen, wanted = budgets.chosen_solvers(solvers), _numbers(simulations)
     if output is not None:
-        with told(output):
+        with file_errors(output):
             output.mkdir(parents=True, exist_ok=True)
     with counting_bar(made.name) as show:
         runs = budgets.study(
@@ -86,7 +86,7 @@ def _print(found: list[Summary], first: dict[str, list[int | None]]) -> None:
             f"{each.low:.3g} to {each.high:.3g}", *map(str, each.reached), str(each.seeds),
         ])  # fmt: skip
     print_table(rows, left=(0,))
-    print("\nthe least simulations with a stage regret below 1, 0.1, 0.01 on 95 % of the seeds:")
+    print("\nthe smallest budget with a stage regret below 1, 0.1, 0.01 on 95 % of the seeds:")
     wanted = [[name, *("-" if b is None else f"{b:,}" for b in row)] for name, row in first.items()]
     print_table(wanted, left=(0,))
 
@@ -97,12 +97,12 @@ def _numbers(text: str) -> list[int]:
     except ValueError:
         numbers = []
     if not numbers or min(numbers) < 1:
-        raise UctreeError(f"--simulations are whole numbers with commas between them; got {text!r}")
+        raise UctreeError(f"--simulations must be whole numbers separated by commas; got {text!r}")
     return numbers
 
 
 def _finite(row: dict[str, object]) -> dict[str, object]:
-    """A row as JSON can hold it: None for infinity."""
+    """A row for JSON, with None for infinity."""
     return {
         name: None if isinstance(value, float) and not math.isfinite(value) else value
         for name, value in row.items()

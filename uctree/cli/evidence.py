@@ -1,4 +1,4 @@
-"""Commands that find out what is stronger: `match`."""
+"""The command `match`: which agent is stronger."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from uctree import specs
-from uctree.cli.app import INTERRUPTED, Flag, app, counting_bar, told
+from uctree.cli.app import INTERRUPTED, Flag, app, counting_bar, file_errors
 from uctree.cli.learning import agent_source
 from uctree.errors import UctreeError
 from uctree.game import Game
@@ -43,31 +43,31 @@ def match(
     game_number: int | None = None,
     json: Flag = False,
 ) -> int:
-    """Which agent is stronger, and how sure that is, from many games. Ctrl-C ends it early.
+    """Find out which agent is stronger, from many games. Ctrl-C ends it early.
 
     AGENT is random, greedy, "search(simulations=1000, selection=puct(c=2), reuse=True)",
     "search(seconds=1)", "gnugo(level=10)", "rhino()", "gtp('program --gtp')" or
-    "my_agents.py:Clever(depth=3)", or "network(run='RUN', simulations=200)" of what was trained;
-    NAME=AGENT gives it a name. Every opening is played in all seatings, and all groups of agents
-    play where there are more than seats.
+    "my_agents.py:Clever(depth=3)", or "network(run='RUN', simulations=200)" of a trained run;
+    NAME=AGENT gives it a name. Every opening is played in all seatings. With more agents than
+    seats all groups of agents play.
 
     Args:
         game: built-in name, name:arguments, or file.py:name.
-        agents: what plays it.
-        games: how many of each group of agents, rounded up to whole openings; 100 by default.
-        openings: so many random plies, or a file with the actions of one opening per line.
-        seed: decides openings, chance outcomes and searches.
-        processes: how many games are played at once.
-        backend: what plays them: processes of this machine, or actors of a Ray cluster.
-        output: the file that keeps the games; the same command goes on with it.
-        max_seconds: the most that an action, or watching one, may take; who takes longer forfeits
-            the game. Give more than the T of search(seconds=T).
-        sprt: end when a difference of 0 against one of 20 Elo points is decided, as 0,20.
-        alpha: the error of --sprt in accepting the larger difference.
-        beta: its error in accepting the smaller one.
-        anchor: the agent whose rating is 0; by default the mean is.
-        show: print what a file holds, instead of playing.
-        game_number: with --show, this game ply by ply.
+        agents: the agents that play.
+        games: the games of each group of agents, rounded up to whole openings; 100 by default.
+        openings: a number of random plies, or a file with the actions of one opening per line.
+        seed: determines openings, chance outcomes and searches.
+        processes: the number of games at once.
+        backend: play in processes of this machine, or in actors of a Ray cluster.
+        output: the file that stores the games; the same command resumes the match.
+        max_seconds: the time limit of an action, and of watching one; an agent that takes longer
+            forfeits the game. Give more than the T of search(seconds=T).
+        sprt: two Elo differences, as 0,20; end when one of them is accepted.
+        alpha: the error probability of accepting the larger difference of --sprt.
+        beta: the error probability of accepting the smaller difference.
+        anchor: the agent whose rating is 0; by default the mean is 0.
+        show: print the games of a file instead of playing.
+        game_number: with --show, print this game ply by ply.
         json: print JSON instead of a table.
     """
     from uctree import arena
@@ -75,21 +75,21 @@ def match(
     chosen = None if game is None else specs.read_game(game)
     if show is not None:
         if agents:
-            raise UctreeError("--show FILE plays nothing: leave the agents away")
-        with told(show):
+            raise UctreeError("--show FILE plays nothing; omit the agents")
+        with file_errors(show):
             result = arena.read_match(show, chosen)
         if game_number is not None:
             _print_game(result, game_number, json)
             return 0
     elif game_number is not None:
-        raise UctreeError("--game-number is for --show FILE")
+        raise UctreeError("--game-number needs --show FILE")
     elif game is None or chosen is None:
-        raise UctreeError("say what to play: a GAME, or --show FILE; see uctree match --help")
+        raise UctreeError("give a GAME, or --show FILE; see uctree match --help")
     else:
         test = None if sprt is None else _read_sprt(sprt, alpha, beta)
         sources = _named(agents, chosen)
         if anchor is not None and anchor not in sources:
-            raise UctreeError(f"--anchor {anchor}: no such agent; there is {', '.join(sources)}")
+            raise UctreeError(f"--anchor {anchor}: no such agent; agents are {', '.join(sources)}")
         with counting_bar(chosen.name) as show_bar:
             result = arena.match(
                 game,
@@ -102,14 +102,14 @@ def match(
                 path=output,
                 max_seconds=max_seconds,
                 sprt=test,
-                progress=None if show_bar is None else functools.partial(_tell, show_bar),
+                progress=None if show_bar is None else functools.partial(_show_progress, show_bar),
             )
     result = result.anchored(anchor)
     print(json_format.dumps(result.to_json(), indent=2) if json else result)
     if result.status != "interrupted":
         return 0
     if output is not None:
-        print(f"uctree: interrupted; the same command goes on with {output}", file=sys.stderr)
+        print(f"uctree: interrupted; the same command resumes {output}", file=sys.stderr)
     return INTERRUPTED
 
 
@@ -119,7 +119,7 @@ def _print_game(result: MatchResult, number: int, json: bool) -> None:
             print(json_format.dumps(record.to_json(), indent=2) if json else record)
             return
     last = max(record.number for record in result.records)
-    raise UctreeError(f"--game-number {number}: there is no such game; they go from 0 to {last}")
+    raise UctreeError(f"--game-number {number}: no such game; numbers are 0 to {last}")
 
 
 _NAMED = re.compile(r"\s*([A-Za-z_]\w*)\s*=\s*(.+)", re.DOTALL)
@@ -150,7 +150,7 @@ def read_openings(game: Game, text: str) -> int | list[list[int]]:
     if re.fullmatch(r"\d+", text):
         return int(text)
     path = Path(text)
-    with told(path):
+    with file_errors(path):
         lines = path.read_text(encoding="utf-8").splitlines()
     found = []
     for number, line in enumerate(lines, start=1):
@@ -161,8 +161,8 @@ def read_openings(game: Game, text: str) -> int | list[list[int]]:
     return found
 
 
-def _tell(show_bar: Callable[[int, int, str], None], now: MatchProgress) -> None:
-    """Show how far a match is, and how it stands."""
+def _show_progress(show_bar: Callable[[int, int, str], None], now: MatchProgress) -> None:
+    """Show the number of games and the scores so far."""
     scores = ", ".join(f"{name} {score:.3f}" for name, score in now.scores.items())
     failed = f", {now.forfeits} forfeits" if now.forfeits else ""
     show_bar(now.done, now.total, f"{now.done:,} of {now.total:,} games: {scores}{failed}")

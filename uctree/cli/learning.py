@@ -1,4 +1,4 @@
-"""Commands about networks: `train`, `report`, `export`; and networks as agents of the others."""
+"""The commands `train`, `report` and `export`, and networks for other commands."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from uctree import specs
 from uctree.cli.app import INTERRUPTED, app
 from uctree.errors import UctreeError
 from uctree.game import Game
-from uctree.learn import Options, describe_options, kept
+from uctree.learn import Options, describe_options, pretrained
 
 if TYPE_CHECKING:
     from uctree.arena.agents import AgentSource
@@ -32,7 +32,7 @@ PHASES = {"self-play": "games", "learning": "steps", "ladder": "ladder games"}
 
 
 class _NotGiven:
-    """Stands for an option that nobody gave; `none` can be given."""
+    """The default of every option, unlike None, which a user can give."""
 
 
 NOT_GIVEN: Any = _NotGiven()
@@ -46,7 +46,7 @@ def _flags() -> type:
         shown = Parameter(help=row.description, show_default=_constant(str(row.default)))
         kind: Any = kinds[row.name]
         fields.append((row.name, Annotated[kind, shown], dataclasses.field(default=NOT_GIVEN)))
-    # The module is stated because cyclopts takes records of `types`, the default, for built-in.
+    # Without a module name, cyclopts takes the record for a built-in type.
     record = dataclasses.make_dataclass(
         "Flags", fields, frozen=True, namespace={"__module__": __name__}
     )
@@ -63,7 +63,7 @@ NO_FLAGS = Flags()
 
 @contextlib.contextmanager
 def needing_extras() -> Iterator[None]:
-    """What is not installed, as a mistake of the user's that says what to do."""
+    """Turn a missing package into a UctreeError that says how to install it."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -77,15 +77,15 @@ def needing_extras() -> Iterator[None]:
 
 @app.command
 def train(game: str, /, *, folder: Path, options: Flags = NO_FLAGS) -> int:
-    """Train a network by self-play; Ctrl-C ends it, and the same command goes on.
+    """Train a network by self-play; Ctrl-C stops it, and the same command resumes.
 
-    The folder keeps all of the run. Options that are not given are those it was begun with; only
-    limits, workers and what is kept may be changed later. None, also written none, lets the game
-    decide.
+    The folder holds the whole run. When a run is resumed, options that are not given are those it
+    was started with; only limits, workers, checkpoint and ladder options may change. None, also
+    written none, lets the game decide.
 
     Args:
         game: built-in name, name:arguments, or file.py:name.
-        folder: of the run; a new one, or one to go on with.
+        folder: that of the run; a new one, or one to resume.
     """
     chosen = specs.read_game(game)
     given = {name: value for name, value in vars(options).items() if value is not NOT_GIVEN}
@@ -96,13 +96,13 @@ def train(game: str, /, *, folder: Path, options: Flags = NO_FLAGS) -> int:
             with _display(chosen.name) as show:
                 run = train_run(chosen, folder, progress=show, **given)
         except KeyboardInterrupt:
-            print(f"uctree: interrupted; {_how_to_go_on(folder, chosen)}", file=sys.stderr)
+            print(f"uctree: interrupted; {_how_to_resume(folder, chosen)}", file=sys.stderr)
             return INTERRUPTED
     print(_summary(run, game))
     return 0
 
 
-def _how_to_go_on(folder: Path, game: Game) -> str:
+def _how_to_resume(folder: Path, game: Game) -> str:
     from uctree.learn import Run
 
     try:
@@ -110,7 +110,7 @@ def _how_to_go_on(folder: Path, game: Game) -> str:
     except UctreeError:  # before anything was written
         saved = []
     last = f"the last checkpoint is of iteration {saved[-1]}; " if saved else ""
-    return f"{last}the same command goes on with {folder}"
+    return f"{last}the same command resumes {folder}"
 
 
 def _summary(run: Run, game: str) -> str:
@@ -123,8 +123,8 @@ def _summary(run: Run, game: str) -> str:
         else:
             mine, theirs = numbers["mean_return"], numbers["opponent_return"]
             lines.append(f"  mean return {mine:.4g}; {name} {theirs:.4g}")
-    lines.append(f"look at it: uctree report {run.folder}")
-    lines.append(f"play it: uctree play {game} --run {run.folder}")
+    lines.append(f"write a report: uctree report {run.folder}")
+    lines.append(f"play against it: uctree play {game} --run {run.folder}")
     return "\n".join(lines)
 
 
@@ -139,9 +139,9 @@ def report(
     """Write one HTML page about a run: whether it learned, how fast, and with which options.
 
     Args:
-        run: its folder.
+        run: the folder of the run.
         output: the file; report.html in the folder by default.
-        game: needed where it is not a built-in one, as file.py:name.
+        game: file.py:name; needed if the game is not a built-in one.
     """
     path = output or run / "report.html"
     with needing_extras():
@@ -155,13 +155,13 @@ def report(
 def export(
     run: Path, path: Path, /, *, iteration: int | None = None, game: str | None = None
 ) -> None:
-    """Write the network of a run as an ONNX file, for `uctree.learn.load_onnx` and others.
+    """Write the network of a run as an ONNX file, for `learn.load_onnx` and other programs.
 
     Args:
-        run: its folder.
+        run: the folder of the run.
         path: the file.
-        iteration: of the checkpoint; the newest by default.
-        game: needed where it is not a built-in one, as file.py:name.
+        iteration: that of the checkpoint; by default the newest.
+        game: file.py:name; needed if the game is not a built-in one.
     """
     with needing_extras():
         _opened(run, game).export_onnx(path, iteration)
@@ -179,7 +179,7 @@ def _opened(run: Path, game: str | None) -> Run:
 
 @contextlib.contextmanager
 def _display(name: str) -> Iterator[Callable[[Progress], None]]:
-    """What shows how far a training is: two bars in a terminal, else a line per iteration."""
+    """A function that shows progress: two bars in a terminal, otherwise a line per iteration."""
     if not sys.stderr.isatty():
         yield _Lines()
         return
@@ -189,35 +189,35 @@ def _display(name: str) -> Iterator[Callable[[Progress], None]]:
 
     columns = BarColumn(bar_width=20), TextColumn("{task.description}", markup=False)
     bars = Bars(*columns, console=Console(stderr=True), transient=True)
-    whole = bars.add_task(f"{name}: compiling", total=None)
-    part = bars.add_task("", total=None)
+    run_bar = bars.add_task(f"{name}: compiling", total=None)
+    phase_bar = bars.add_task("", total=None)
 
     def show(now: Progress) -> None:
         bars.update(
-            whole, total=now.max_iterations, description=_whole(now),
+            run_bar, total=now.max_iterations, description=_run_line(now),
             completed=now.iteration - 1 if now.max_iterations else None,
         )  # fmt: skip
-        bars.update(part, total=now.total, completed=now.done, description=_part(now))
+        bars.update(phase_bar, total=now.total, completed=now.done, description=_phase_line(now))
 
     with bars:
         yield show
 
 
 class _Lines:
-    """Prints a line when an iteration has been learned from, and when it has been measured."""
+    """Prints a line after the learning of an iteration, and after its measurement."""
 
     def __call__(self, now: Progress) -> None:
         if now.phase != "self-play" and now.done == now.total:
-            print(f"{_whole(now)}; {_part(now)}", file=sys.stderr, flush=True)
+            print(f"{_run_line(now)}; {_phase_line(now)}", file=sys.stderr, flush=True)
 
 
-def _whole(now: Progress) -> str:
+def _run_line(now: Progress) -> str:
     of = f" of {now.max_iterations:,}" if now.max_iterations else ""
     left = "" if now.seconds_left is None else f", {_duration(now.seconds_left)} left"
     return f"iteration {now.iteration:,}{of}, {_duration(now.seconds)}{left}; {now.games:,} games"
 
 
-def _part(now: Progress) -> str:
+def _phase_line(now: Progress) -> str:
     losses = ""
     if now.policy_loss is not None and now.value_loss is not None:
         losses = f"; losses: policy {now.policy_loss:.3f}, value {now.value_loss:.3f}"
@@ -228,7 +228,7 @@ def _part(now: Progress) -> str:
 
 
 def _duration(seconds: float) -> str:
-    """Hours, minutes and seconds, for people.
+    """A duration as hours, minutes and seconds.
 
     >>> _duration(75), _duration(3675)
     ('1:15', '1:01:15')
@@ -238,11 +238,11 @@ def _duration(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
-# --- networks elsewhere --------------------------------------------------------------------------
+# --- networks for other commands -----------------------------------------------------------------
 
 
 def load_network(run: Path, game: Game) -> tuple[Evaluator, int]:
-    """What a run has learned, for a search of this game, and the iteration it is of."""
+    """The evaluator of a run's newest checkpoint, and the iteration of the checkpoint."""
     with needing_extras():
         from uctree.learn import load
 
@@ -250,22 +250,25 @@ def load_network(run: Path, game: Game) -> tuple[Evaluator, int]:
         return learned.evaluator(), learned.checkpoint.iteration
 
 
-def kept_network(game: Game) -> tuple[Evaluator, int] | None:
-    """The network that comes with a game; None where there is none, or, with a hint, no extra."""
-    folder = kept.kept_network(game)
+def load_pretrained(game: Game) -> tuple[Evaluator, int] | None:
+    """The pretrained network of a game and its iteration; None if there is none.
+
+    If the extra `learn` is not installed, it prints how to install it, and returns None.
+    """
+    folder = pretrained.pretrained_network(game)
     if folder is None:
         return None
     try:
         return load_network(folder, game)
     except UctreeError as error:
-        print(f"A network comes with {game.name}, and cannot be used: {error}")
+        print(f"The pretrained network of {game.name} cannot be used: {error}")
         return None
 
 
 def agent_source(text: str, game: Game) -> AgentSource:
-    """What an agent is made of; `network(run="RUN", simulations=200)` is one of a run.
+    """The source of an agent; `network(run="RUN", simulations=200)` plays with a run's network.
 
-    The newest checkpoint is the newest of now: a match that goes on later has the same opponents.
+    The newest checkpoint is looked up now, so that a match that is resumed has the same agents.
     """
     if ".py:" in text or specs.split_call(text)[0] != "network":
         return text

@@ -26,9 +26,9 @@ from uctree.cli.app import (
     checked_budget,
     count,
     search_options,
-    search_shown,
+    search_with_progress,
 )
-from uctree.cli.learning import agent_source, kept_network, load_network
+from uctree.cli.learning import agent_source, load_network, load_pretrained
 from uctree.errors import IllegalAction, UctreeError
 from uctree.game import CHANCE, Game
 
@@ -47,25 +47,25 @@ def play(
     method: Method = NO_METHOD,
     seed: int | None = None,
 ) -> None:
-    """An episode in the terminal: you against the search, or the search against another program.
+    """Play an episode in the terminal against the search, or let the search play another program.
 
     Args:
         game: built-in name, name:arguments, or file.py:name.
-        player: the seat you take, from 0 on; none to watch. 0 by default, or none with --against.
-        against: who has the other seats instead of the search: an agent as in `uctree match`, say
-            gnugo, random or my_agents.py:Clever. If you do not play, the search has seat 0.
-        run: the folder of a run; its network values the leaves of the search. A network comes with
-            connect_four, which is used where nothing is said of the search.
-        seed: decides chance outcomes and the search; another one each time by default.
+        player: the seat you take, from 0; none to watch. 0 by default, or none with --against.
+        against: the agent of the other seats instead of the search, as in `uctree match`, for
+            example gnugo, random or my_agents.py:Clever. If you do not play, the search has seat 0.
+        run: the folder of a run whose network evaluates the leaves of the search. connect_four has
+            a pretrained network, which is used if no option of the search is given.
+        seed: determines chance outcomes and the search; a new one each time by default.
     """
     chosen, options = specs.read_game(game), search_options(method)
     learned = None
     if run is not None:
         if "evaluator" in options:
-            raise UctreeError("--run and --evaluator both say what a leaf is worth; give one")
+            raise UctreeError("--run and --evaluator both set the evaluator; give one of them")
         learned = load_network(run, chosen)
     elif method == NO_METHOD:
-        learned = kept_network(chosen)
+        learned = load_pretrained(chosen)
     if learned is not None:
         options["evaluator"], iteration = learned
     budget = checked_budget(budget, Budget(seconds=shared.DEFAULT_SECONDS))
@@ -78,19 +78,19 @@ def play(
         )
     if seed is None:
         seed = random.randrange(1_000_000)
-    with contextlib.closing(_Guests(chosen, against, person or 0, seed)) as guests:
-        _greet(chosen, person, guests, budget, seed)
+    with contextlib.closing(_Opponents(chosen, against, person or 0, seed)) as opponents:
+        _greet(chosen, person, opponents, budget, seed)
         if learned is not None:
             source = "that comes with uctree" if run is None else f"of {run}"
-            print(f"The search asks the network {source}, iteration {iteration}.")
+            print(f"The search uses the network {source}, iteration {iteration}.")
         try:
-            _play_episode(chosen, person, guests, budget, seed, options)
+            _play_episode(chosen, person, opponents, budget, seed, options)
         except (KeyboardInterrupt, EOFError):
             print("\nGood-bye.")
 
 
-class _Guests:
-    """The agents of `--against`, one for each seat but one; none where nobody was asked."""
+class _Opponents:
+    """The agents of `--against`, one for each seat but one; none without `--against`."""
 
     def __init__(self, game: Game, against: str | None, other: int, seed: int) -> None:
         self.game, self.text, self.seed = game, against, seed
@@ -106,32 +106,32 @@ class _Guests:
         self.begin([])
 
     def begin(self, plies: list[_Ply]) -> None:
-        """Let them know of an episode so far, from its start."""
+        """Start an episode and pass its plies so far to the agents."""
         from uctree.arena.agents import derived_seed
 
         for seat, agent in self.agents.items():
-            self._ask(seat, agent.begin, self.game, seat, derived_seed(self.seed, seat))
+            self._call(seat, agent.begin, self.game, seat, derived_seed(self.seed, seat))
         for ply in plies:
             self.watch(ply.state, ply.action)
 
     def watch(self, state: np.record, action: Any) -> None:
         for seat, agent in self.agents.items():
             watch = getattr(agent, "watch", lambda *_: None)
-            self._ask(seat, watch, self.game.copy(state), action)
+            self._call(seat, watch, self.game.copy(state), action)
 
     def action(self, state: np.record, ply: int) -> int:
-        """What the one to play takes; EOFError where it resigns."""
+        """The action of the agent to move; EOFError if it resigns."""
         from uctree.arena.episodes import checked_action
         from uctree.arena.external import Resigned
 
         seat = self.game.to_play(state)
         try:
-            answer = self._ask(seat, self.agents[seat].act, self.game.copy(state))
+            returned = self._call(seat, self.agents[seat].act, self.game.copy(state))
         except Resigned:
             print(f"player {seat} ({self.text}) resigns")
             raise EOFError from None
         try:
-            action = checked_action(self.game, state, answer, ply)
+            action = checked_action(self.game, state, returned, ply)
         except IllegalAction as error:
             raise UctreeError(f"{self.text} failed as player {seat}: {error}") from None
         print(f"player {seat} ({self.text}) plays {self.game.show_action(state, action)}")
@@ -141,7 +141,7 @@ class _Guests:
         for agent in self.agents.values():
             getattr(agent, "close", lambda: None)()
 
-    def _ask(self, seat: int, function: Callable[..., Any], *arguments: Any) -> Any:
+    def _call(self, seat: int, function: Callable[..., Any], *arguments: Any) -> Any:
         from uctree.arena.external import Resigned
 
         try:
@@ -157,58 +157,62 @@ class _Guests:
 class _Ply:
     """One action of an episode."""
 
-    state: np.record  # in which it was taken
+    state: np.record  # before the action
     action: Any
-    reward: np.ndarray  # [num_players], what it paid
+    reward: np.ndarray  # [num_players]
 
 
 def _play_episode(
-    game: Game, person: int | None, guests: _Guests, budget: Budget, seed: int,
+    game: Game, person: int | None, opponents: _Opponents, budget: Budget, seed: int,
     options: dict[str, Any],
 ) -> None:  # fmt: skip
-    """Play to the end; EOFError or KeyboardInterrupt where someone leaves."""
+    """Play to the end; EOFError or KeyboardInterrupt if the person quits or an agent resigns."""
     state, plies = game.start(), list[_Ply]()
     while not game.is_over(state) and len(plies) < (game.max_plies or math.inf):
         to_play, ply = game.to_play(state), len(plies)
-        search_here = functools.partial(
-            search_shown, game, state, budget, seed=seed + ply, options=options
+        run_search = functools.partial(
+            search_with_progress, game, state, budget, seed=seed + ply, options=options
         )
         if to_play == CHANCE:
             action = _draw_outcome(game, state, seed, ply)
         elif to_play == person:
-            answer = _ask_action(game, state, search_here)
-            if answer is None:
+            chosen = _ask_action(game, state, run_search)
+            if chosen is None:
                 state = _take_back(game, state, plies, person)
-                guests.begin(plies)
+                opponents.begin(plies)
                 continue
-            action = answer
+            action = chosen
         else:
             if person is None:
                 print(f"\n{game.show(state)}\n")
-            is_guest = to_play in guests.agents
-            action = guests.action(state, ply) if is_guest else _searched(game, state, search_here)
+            is_opponent = to_play in opponents.agents
+            action = (
+                opponents.action(state, ply) if is_opponent else _searched(game, state, run_search)
+            )
         after, reward = game.step(state, action)
         plies.append(_Ply(state, action, reward))
-        guests.watch(state, action)
+        opponents.watch(state, action)
         state = after
     _announce_end(game, person, state, plies)
 
 
-def _greet(game: Game, person: int | None, guests: _Guests, budget: Budget, seed: int) -> None:
+def _greet(
+    game: Game, person: int | None, opponents: _Opponents, budget: Budget, seed: int
+) -> None:
     limits = [] if budget.simulations is None else [f"{budget.simulations:,} simulations"]
     limits += [] if budget.seconds is None else [f"{budget.seconds:g} s"]
     print(f"{game.name}, {' or '.join(limits)} an action, seed {seed}")
     if person is not None:
-        against = f" against {guests.text}" if guests.agents else ""
+        against = f" against {opponents.text}" if opponents.agents else ""
         print(f"You are player {person}{against}. Type an action, {HINT}, {UNDO} or {QUIT}.")
-    elif guests.agents:
-        print(f"The search is player 0 against {guests.text}.")
+    elif opponents.agents:
+        print(f"The search is player 0 against {opponents.text}.")
     else:
         print("The search plays for everyone.")
 
 
 def _draw_outcome(game: Game, state: np.record, seed: int, ply: int) -> int:
-    """A chance outcome; always the same at a ply, so that `undo` does not roll again."""
+    """A chance outcome, determined by seed and ply, so that `undo` does not change it."""
     from uctree.arena.dice import draw_outcome
 
     outcome = draw_outcome(game, state, random.Random(f"{seed} {ply}"))
@@ -216,10 +220,8 @@ def _draw_outcome(game: Game, state: np.record, seed: int, ply: int) -> int:
     return outcome
 
 
-def _ask_action(
-    game: Game, state: np.record, search_here: Callable[[], uctree.SearchResult]
-) -> Any:
-    """What the person plays; None where they want to take back; EOFError where they quit."""
+def _ask_action(game: Game, state: np.record, run_search: Callable[[], uctree.SearchResult]) -> Any:
+    """The action that the person types; None for undo, EOFError for quit."""
     print(f"\n{game.show(state)}\n")
     if game.is_continuous:
         listed = " to ".join(game.show_action(state, corner) for corner in game.box(state))
@@ -233,7 +235,7 @@ def _ask_action(
         if text == UNDO:
             return None
         if text == HINT:
-            print(f"\n{_uninterrupted(search_here())}\n")
+            print(f"\n{_uninterrupted(run_search())}\n")
         elif text:
             try:
                 return game.read_action(state, text)
@@ -242,9 +244,9 @@ def _ask_action(
 
 
 def _ask(prompt: str) -> str:
-    """A line from the person; EOFError where there is no more."""
+    """A line that the person types; EOFError at the end of the input."""
     if sys.stdin.isatty():
-        # Loaded, it lets `input` edit lines.
+        # Importing readline lets `input` edit lines.
         with contextlib.suppress(ImportError):
             import readline  # noqa: F401
         return input(prompt).strip()
@@ -264,11 +266,11 @@ def _take_back(game: Game, state: np.record, plies: list[_Ply], person: int) -> 
     return state
 
 
-def _searched(game: Game, state: np.record, search_here: Callable[[], uctree.SearchResult]) -> int:
-    """What the search plays."""
-    result = _uninterrupted(search_here())
+def _searched(game: Game, state: np.record, run_search: Callable[[], uctree.SearchResult]) -> int:
+    """The action of the search, which is printed."""
+    result = _uninterrupted(run_search())
     player = game.to_play(state)
-    assert result.action is not None, "a player is to play"
+    assert result.action is not None, "a player is to move"
     print(
         f"player {player} plays {game.show_action(state, result.action)}   "
         f"(expects {result.value[player]:+.3f} after {result.simulations:,} simulations)"
@@ -277,14 +279,14 @@ def _searched(game: Game, state: np.record, search_here: Callable[[], uctree.Sea
 
 
 def _uninterrupted(result: uctree.SearchResult) -> uctree.SearchResult:
-    """The result; Ctrl-C during a search leaves the episode instead of hurrying it."""
+    """The result; KeyboardInterrupt if Ctrl-C ended the search, so that it ends the episode."""
     if result.status == "interrupted":
         raise KeyboardInterrupt
     return result
 
 
 def _announce_end(game: Game, person: int | None, state: np.record, plies: list[_Ply]) -> None:
-    """Print the last state and what everyone got."""
+    """Print the last state and the returns."""
     returns = np.zeros(game.num_players)
     for ply, record in enumerate(plies):
         returns += game.discount**ply * record.reward

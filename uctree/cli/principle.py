@@ -1,4 +1,4 @@
-"""The command that holds a search against the action principle: `principle`."""
+"""The command `principle`: a search compared with the action principle."""
 
 from __future__ import annotations
 
@@ -35,28 +35,28 @@ def study(
     page: Path | None = None,
     json: Flag = False,
 ) -> None:
-    """A search by one-loop PUCT that prunes on the way, held against the action principle.
+    """Search by one-loop PUCT with pruning, and compare with the action principle.
 
     Args:
         game: built-in name, name:arguments, or file.py:name.
-        actions: what was played so far, chance outcomes included, separated by commas or spaces.
-        simulations: how many, in all rounds together.
-        rounds: pieces of the search; nodes are pruned between them.
+        actions: the actions so far, chance outcomes included, separated by commas or spaces.
+        simulations: the number in all rounds.
+        rounds: the number of rounds of the search; nodes are pruned between rounds.
         least_share: prune actions with less than this share of the most visited one's visits; 0
             prunes nothing.
-        min_visits: of a node before it is pruned.
-        nodes: how many nodes are pruned and reported: the root and the most visited.
+        min_visits: the visits that a node needs before it is pruned.
+        nodes: the number of nodes that are pruned and reported: the root and the most visited.
         kappa: weight of the priors.
         hbar: the constant of the one-loop term.
-        visit_scale: how many visits let it fall.
-        mode: where the curvature is taken.
+        visit_scale: the visits after which the one-loop term decreases.
+        mode: where the curvature is computed.
         samples: draws per pruning for the mean of exp(-W/hbar).
         seed: the same seed gives the same result.
-        page: write a page with tables and plots to this file.
+        page: write an HTML page with tables and plots to this file.
         json: print JSON instead of tables.
     """
     if page is not None and (page.is_dir() or not page.parent.is_dir()):
-        raise UctreeError(f"--page {page}: give the name of a file in a folder that is there")
+        raise UctreeError(f"--page {page}: give the name of a file in an existing folder")
     chosen = specs.read_game(game)
     state = specs.play_actions(chosen, actions or [])
     try:

@@ -24,7 +24,7 @@ from uctree.cli.app import (
     checked_budget,
     count,
     print_table,
-    search_shown,
+    search_with_progress,
     size,
 )
 from uctree.errors import UctreeError
@@ -38,7 +38,7 @@ BENCH_RULES = ("legal_ns", "step_ns", "random_action_ns", "copy_ns")
 
 @app.command
 def games() -> None:
-    """A table of the built-in games."""
+    """List the built-in games."""
     rows = [["game", "players", "actions", "chance", ""]]
     for name, factory in specs.built_in().items():
         text = (inspect.getdoc(factory) or "").partition("\n")[0]
@@ -47,7 +47,7 @@ def games() -> None:
 
 
 def _facts(factory: Callable[..., Game]) -> list[str]:
-    """Players, actions and chance of a factory's default game; dashes where it has none."""
+    """Players, actions and chance of a factory's default game; dashes if it needs arguments."""
     if not specs.needs_nothing(factory):
         return ["-", "-", "-"]
     made = factory()
@@ -66,13 +66,13 @@ def check(
     wise: Flag = False,
     json: Flag = False,
 ) -> int:
-    """Whether a game keeps its contract; exit status 1 where it does not.
+    """Check whether a game follows its contract; exit status 1 if it does not.
 
     Args:
         game: built-in name, name:arguments, or file.py:name.
-        episodes: how many random episodes to play.
-        seed: of those episodes.
-        wise: its random_action and playout play better than at random, on purpose.
+        episodes: the number of random episodes.
+        seed: the seed of the episodes.
+        wise: random_action and playout play better than at random, on purpose.
         json: print JSON instead of a report.
     """
     report = uctree.check(specs.read_game(game), episodes=episodes, seed=seed, wise=wise)
@@ -82,17 +82,19 @@ def check(
 
 @app.command
 def new(name: str, /) -> None:
-    """A commented game of your own to change, NAME.py, and a test for it, test_NAME.py.
+    """Write a commented game to change, NAME.py, and a test for it, test_NAME.py.
 
     Args:
-        name: what to call it; a name as Python allows it.
+        name: the name of the game, a Python identifier.
     """
     if not name.isidentifier() or keyword.iskeyword(name):
-        raise UctreeError(f"a game needs a name as Python allows it, like my_game; got {name!r}")
+        raise UctreeError(f"the name must be a Python identifier, like my_game; got {name!r}")
     for source, path in (("game.txt", Path(f"{name}.py")), ("test.txt", Path(f"test_{name}.py"))):
         if path.exists():
-            raise UctreeError(f"{path} is there already; choose another name or remove it")
-        text = importlib.resources.files("uctree").joinpath("skeleton", source).read_text("utf-8")
+            raise UctreeError(f"{path} exists already; choose another name or remove it")
+        text = (
+            importlib.resources.files("uctree.cli").joinpath("skeleton", source).read_text("utf-8")
+        )
         path.write_text(text.replace("NAME", name), encoding="utf-8")
         print(f"wrote {path}")
     print(f"next: uctree check {name}.py, uctree play {name}.py, python -m pytest test_{name}.py")
@@ -100,11 +102,11 @@ def new(name: str, /) -> None:
 
 @app.command
 def bench(game: str | None = None, /, *, budget: Budget = NO_BUDGET, json: Flag = False) -> None:
-    """The speed of a search from the start of a game, or of every built-in one, and of its rules.
+    """Measure the speed of a search and of the rules of a game, or of every built-in game.
 
-    Three searches with different seeds are run; the table has the median of their speeds, and tree
-    figures of the last. Then single rules are timed on states of random play: what takes long there
-    is what makes the search slow.
+    Three searches with different seeds start at the start of the game; the table has the median of
+    their speeds, and tree figures of the last one. Then single rules are timed on states of random
+    play: the slowest of them slows down the search most.
 
     Args:
         game: built-in name, name:arguments, or file.py:name.
@@ -138,7 +140,7 @@ def bench(game: str | None = None, /, *, budget: Budget = NO_BUDGET, json: Flag 
 def _measure(spec: str, game: Game, budget: Budget) -> dict[str, Any]:
     """The figures of `bench` for one game."""
     results = [
-        search_shown(game, game.start(), budget, seed=seed, options={})
+        search_with_progress(game, game.start(), budget, seed=seed, options={})
         for seed in range(BENCH_REPEATS)
     ]
     last = results[-1]
@@ -158,10 +160,10 @@ def _measure(spec: str, game: Game, budget: Budget) -> dict[str, Any]:
 
 @app.command
 def cache(*, clear: Flag = False) -> None:
-    """The machine code that is kept on disk.
+    """List the machine code on disk.
 
     Args:
-        clear: delete all of it; the next search of a game compiles anew.
+        clear: delete all of it; the next search of a game compiles again.
     """
     if clear:
         deleted = count(uctree.clear_cache(), "entry", "entries")

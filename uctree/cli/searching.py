@@ -21,10 +21,10 @@ from uctree.cli.app import (
     Method,
     app,
     checked_budget,
+    file_errors,
     load_tree,
     search_options,
-    search_shown,
-    told,
+    search_with_progress,
 )
 from uctree.errors import UctreeError
 from uctree.game import Game
@@ -46,44 +46,46 @@ def search(
     save_page: Path | None = None,
     json: Flag = False,
 ) -> None:
-    """What to do at the start of a game, or after some actions. Ctrl-C ends the search early.
+    """Search the start of a game, or the state after some actions. Ctrl-C ends the search early.
 
     Args:
         game: built-in name, name:arguments, or file.py:name.
-        actions: what was played so far, chance outcomes included, separated by commas or spaces.
+        actions: the actions so far, chance outcomes included, separated by commas or spaces.
         seed: the same seed and number of simulations give the same result.
-        tree: go on from the tree in this file; a built-in game need not be named then.
+        tree: continue with the tree in this file; a built-in game need not be named then.
         save_tree: write the tree to this file.
-        save_page: write a page to look at to this file, as search.html.
+        save_page: write an HTML page of the result to this file, as search.html.
         json: print JSON instead of a table.
     """
     options = search_options(method)
     budget = checked_budget(budget, Budget(seconds=shared.DEFAULT_SECONDS))
     if save_tree is not None:
         _check_can_save("--save-tree", save_tree)
-        _check_is_one(method)
+        _check_one_tree(method)
     if save_page is not None:
         _check_can_save("--save-page", save_page)
         _check_is_page(save_page)
     chosen, state, earlier = _root(game, actions or [], tree)
-    result = search_shown(chosen, state, budget, seed=seed, options=options | {"tree": earlier})
+    result = search_with_progress(
+        chosen, state, budget, seed=seed, options=options | {"tree": earlier}
+    )
     print(json_format.dumps(result.to_json(), indent=2) if json else result)
     if save_tree is not None:
-        with told(save_tree):
+        with file_errors(save_tree):
             result.tree.save(save_tree)
     if save_page is not None:
-        with told(save_page):
+        with file_errors(save_page):
             result.save(save_page)
 
 
 @app.command
 def diff(first: Path, second: Path, /, *, game: str | None = None, json: Flag = False) -> None:
-    """How two searches of one state differ, action by action.
+    """Compare two searches of one state, action by action.
 
     Args:
-        first: a file that `uctree search --save-tree` wrote, a below.
-        second: another one, b below.
-        game: what they are trees of, where that is not a built-in game.
+        first: a file that `uctree search --save-tree` wrote, called a in the output.
+        second: another such file, called b.
+        game: the game of the trees, if it is not built in.
         json: print JSON instead of a table.
     """
     from uctree.comparison import compare
@@ -97,33 +99,33 @@ def diff(first: Path, second: Path, /, *, game: str | None = None, json: Flag = 
 def _root(
     game: str | None, actions: Sequence[str], tree: Path | None
 ) -> tuple[Game, np.record, uctree.Tree | None]:
-    """Where to search: a game, a state of it, and the tree to go on from."""
+    """The game and the state to search, and the tree to continue with."""
     chosen = None if game is None else specs.read_game(game)
     if tree is not None:
         if actions:
-            raise UctreeError("--tree goes on where its search began: leave --actions away")
+            raise UctreeError("--tree continues from its own root; omit --actions")
         earlier = load_tree(tree, chosen)
         return earlier.game, earlier.state, earlier
     if chosen is None:
-        raise UctreeError("say what to search: a GAME, or --tree FILE; see uctree search --help")
+        raise UctreeError("give a GAME, or --tree FILE; see uctree search --help")
     return chosen, specs.play_actions(chosen, actions), None
 
 
 def _check_can_save(option: str, path: Path) -> None:
-    """Say before a long search that what it finds could not be saved after it."""
+    """Raise UctreeError before a long search if its result could not be saved."""
     if path.is_dir():
-        raise UctreeError(f"{option} {path}: that is a folder; give the name of a file")
+        raise UctreeError(f"{option} {path}: is a folder; give the name of a file")
     if not path.parent.is_dir():
         raise UctreeError(f"{option} {path}: there is no folder {path.parent}")
 
 
-def _check_is_one(method: Method) -> None:
+def _check_one_tree(method: Method) -> None:
     if (method.threads or 1) > 1 and method.parallel != "tree":
         raise UctreeError(
-            "--save-tree writes one tree, and threads grow one each; add --parallel tree"
+            "--save-tree writes one tree, but each thread has its own; add --parallel tree"
         )
 
 
 def _check_is_page(path: Path) -> None:
     if path.suffix.lower() not in (".html", ".htm"):
-        raise UctreeError(f"--save-page {path}: a page has a name that ends in .html")
+        raise UctreeError(f"--save-page {path}: the name must end in .html")

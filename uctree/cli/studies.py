@@ -1,4 +1,4 @@
-"""Commands that find out which settings are worth it: `ablate`, `advise`."""
+"""The commands `ablate` and `advise`: which settings of a search are stronger."""
 
 from __future__ import annotations
 
@@ -37,27 +37,26 @@ def ablate(
     max_seconds: float | None = None,
     json: Flag = False,
 ) -> int:
-    """How strong each setting of a grid is, from games between them. Ctrl-C ends it early.
+    """Measure the strength of each setting of a grid, from games. Ctrl-C ends it early.
 
     --vary selection.puct.c=0.5,1,2 varies a parameter of a rule, --vary "selection=ucb1(),rave()"
-    the rule, --vary solver=true,false any option of search(...) agents; several make the full
-    product. The folder gets a table, a chart, JSON and every game; the same command goes on with
-    it.
+    the rule, --vary solver=true,false any option of search(...) agents; several --vary make the
+    full product. The folder gets a table, a chart, JSON and every game; the same command resumes.
 
     Args:
         game: built-in name, name:arguments, or file.py:name.
-        vary: an option and its values; may be given several times.
-        simulations: the budgets at which all settings meet, as 100,1000; 1000 by default.
-        seconds: such budgets in seconds for each search.
-        games: of each two settings at each budget, rounded up to whole openings.
+        vary: an option and its values; may be repeated.
+        simulations: the budgets at which settings play each other, as 100,1000; 1000 by default.
+        seconds: budgets in seconds for each search, instead of simulations.
+        games: the games of each pair of settings at each budget, rounded up to whole openings.
         base: options that all settings share, as "solver=True, choice=lcb".
         pairing: each setting against the first one, against its neighbours, or all.
-        openings: number of random plies, or a file with an opening on each line.
-        seed: decides openings, chance outcomes and searches.
-        processes: how many games are played at once.
+        openings: a number of random plies, or a file with one opening per line.
+        seed: determines openings, chance outcomes and searches.
+        processes: the number of games at once.
         folder: where to write; ablation-GAME by default.
-        max_seconds: the most that an action, or watching one, may take; who takes longer forfeits
-            the game. Give more than the T of search(seconds=T).
+        max_seconds: the time limit of an action, and of watching one; an agent that takes longer
+            forfeits the game. Give more than the T of search(seconds=T).
         json: print JSON instead of a table.
     """
     from uctree import arena
@@ -93,7 +92,7 @@ def ablate(
     if result.status != "interrupted":
         print(f"uctree: wrote {place}", file=sys.stderr)
         return 0
-    print(f"uctree: interrupted; the same command goes on with {place}", file=sys.stderr)
+    print(f"uctree: interrupted; the same command resumes {place}", file=sys.stderr)
     return INTERRUPTED
 
 
@@ -117,24 +116,24 @@ def advise(
     folder: Path | None = None,
     json: Flag = False,
 ) -> int:
-    """Which rule and how many simulations a game needs, measured on positions of it.
+    """Measure which rule and how many simulations a game needs, on positions of it.
 
-    Searches are held against exact values where what follows is small enough, and against two far
-    longer searches otherwise. Ctrl-C ends it with what there is.
+    Searches are compared with exact values if a position can be solved, else with two far longer
+    searches. Ctrl-C ends it with the result so far.
 
     Args:
         game: built-in name, name:arguments, or file.py:name.
-        actions: measure the position after these, and positions that can follow it.
-        positions: how many positions, drawn from random episodes.
+        actions: measure the position after these actions, and positions that follow it.
+        positions: the number of positions, drawn from random episodes.
         budgets: numbers of simulations, as 10,100,1000.
-        rule: a selection rule, as "puct(c=2)", the one to beat first; may be given several times.
-        seeds: searches of each position, rule and budget.
+        rule: a selection rule, as "puct(c=2)", the one to beat first; may be repeated.
+        seeds: searches per position, rule and budget.
         reference: simulations of each long search; ten times the largest budget by default.
-        max_states: solve positions that at most so many states can follow; 0 for none.
+        max_states: solve a position if at most this many states can follow it; 0 never does.
         tolerance: actions are equally good within this share of the range of returns.
         base: options that all searches share, as "solver=True, choice=lcb".
-        seed: decides positions and searches.
-        folder: write a table, a chart and JSON there.
+        seed: determines positions and searches.
+        folder: write a table, a chart and JSON to this folder.
         json: print JSON instead of a table.
     """
     from uctree import arena
@@ -169,7 +168,7 @@ def advise(
 
 
 def _slug(game: str) -> str:
-    """The name of a game as a part of a file's name.
+    """The name of a game as part of a file name.
 
     >>> _slug("nim(heaps=(3,4,5))"), _slug("games/my_game.py:race")
     ('nim-heaps-3-4-5', 'my_game-race')
@@ -193,7 +192,7 @@ def _options(base: str) -> dict[str, Any]:
     from uctree.arena import SearchAgent, make_agent
 
     agent = make_agent(f"search(simulations=1, {base})")
-    assert isinstance(agent, SearchAgent), "it was named so"
+    assert isinstance(agent, SearchAgent), "its text begins with search"
     if agent.reuse:
-        raise UctreeError("--base: reuse is for whole games; advise looks at single positions")
+        raise UctreeError("--base: reuse is for whole games; advise searches single positions")
     return agent.options

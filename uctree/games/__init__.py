@@ -1,4 +1,8 @@
-"""Games to play, to measure with, and to copy from."""
+"""Games to play, to measure with, and to copy from.
+
+Imported by `specs` and by users; each module imports `game` and `bits` alone.
+Read `tic_tac_toe.py` first.
+"""
 
 from __future__ import annotations
 

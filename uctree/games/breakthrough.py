@@ -1,4 +1,4 @@
-"""Breakthrough: pieces go one step forward and capture aslant; who reaches the last row wins."""
+"""Breakthrough: pieces step forward and capture diagonally; the first in the last row wins."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ import numpy as np
 from uctree.bits import nth_bit, popcount
 from uctree.game import OVER, Game, random_below
 
-# Boards are sets of cells in one uint64. A uint64 next to a signed number becomes a float when
-# compiled, so every number that meets one is a uint64 too.
+# Boards are sets of cells in one uint64. Compiled code turns a uint64 with a signed number into a
+# float, so every number that is combined with one is a uint64 too.
 _0, _1 = (np.uint64(number) for number in (0, 1))
 
 
 def breakthrough(rows: int = 8, cols: int = 8) -> Game:
     """Breakthrough on a board of at most 64 cells; action `3 * (row * cols + col) + direction`.
 
-    Row and column are those of the piece, direction 0 is towards column 0, 1 straight on and 2 away
-    from it. Player 0 is at the top, in row 0, and begins. Two rows are filled with pieces, one if
-    there are less than six. A player without pieces has lost.
+    Row and column are those of the piece; direction 0 is diagonally towards column 0, 1 straight on
+    and 2 diagonally away from column 0. Player 0 is at the top, in row 0, and begins. Each player
+    has two rows of pieces, or one if there are fewer than six rows. A player without pieces has
+    lost.
     """
     if rows < 3 or cols < 2 or rows * cols > 64:
         raise ValueError(
@@ -43,7 +44,7 @@ def breakthrough(rows: int = 8, cols: int = 8) -> Game:
         """The pieces that may go in direction 0, 1 and 2."""
         player = state.to_play
         own, other = np.uint64(state.pieces[player]), np.uint64(state.pieces[1 - player])
-        # A cell ahead of a piece is brought to the piece. None is in the last row, or it were over.
+        # Shift the cell ahead onto the piece. No piece is in the last row, or it would be over.
         if player == 0:
             blocked_0, blocked_2 = own >> forward_less, own >> forward_more
             blocked_1 = (own | other) >> forward
@@ -85,7 +86,7 @@ def breakthrough(rows: int = 8, cols: int = 8) -> Game:
         upto_0 = popcount(pieces_0)
         upto_1 = upto_0 + popcount(pieces_1)
         n = random_below(rng, upto_1 + popcount(pieces_2))
-        # Three selections each, not a branch, which would be a coin toss.
+        # Selections instead of branches, which would be mispredicted half of the time.
         pieces, before, direction = pieces_0, 0, 0
         if n >= upto_0:
             pieces, before, direction = pieces_1, upto_0, 1
@@ -94,7 +95,7 @@ def breakthrough(rows: int = 8, cols: int = 8) -> Game:
         return 3 * nth_bit(pieces, n - before) + direction
 
     def owner(state, cell):
-        """The player whose piece is on a cell; -1 where there is none."""
+        """The player whose piece is on a cell; -1 for an empty cell."""
         bit = np.uint64(cell)
         if (np.uint64(state.pieces[0]) >> bit) & _1 != _0:
             return 0
@@ -106,7 +107,7 @@ def breakthrough(rows: int = 8, cols: int = 8) -> Game:
             row, col = cell // cols, cell % cols
             planes[0, row, col] = piece == player
             planes[1, row, col] = piece == 1 - player
-            planes[2, row, col] = player  # the way forward
+            planes[2, row, col] = player  # the direction of play
 
     def show(state):
         text = []

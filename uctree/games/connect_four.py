@@ -7,7 +7,7 @@ import numpy as np
 from uctree.bits import nth_bit, popcount
 from uctree.game import OVER, Game, random_below
 
-ENDING = 12  # cells; one more doubles the time of a playout, or worse
+ENDING = 12  # free cells; each further one at least doubles the time of a playout
 UNKNOWN = 2
 
 
@@ -15,22 +15,23 @@ def connect_four(rows: int = 6, cols: int = 7, playouts: str = "uniform") -> Gam
     """Connect four on a board of any size whose `cols * (rows + 1)` is at most 62; action `col`.
 
     Args:
-        playouts: "uniform", any legal action is as likely as any other; "wise", both sides win
-            where they can, else block, and else do not play below a cell where the other side would
-            win, and the last `ENDING` cells are played perfectly. `solver=True` then takes states
-            with so few cells as proven.
+        playouts: "uniform", any legal action is as likely as any other; "heuristic", both sides win
+            if they can, else block, else do not play below a cell where the other side would win,
+            and the last `ENDING` free cells are played perfectly. `solver=True` then takes states
+            with at most `ENDING` free cells as proven.
     """
-    if playouts not in ("uniform", "wise"):
-        raise ValueError(f'playouts must be "uniform" or "wise"; got {playouts!r}')
-    is_wise = playouts == "wise"
-    height = rows + 1  # bits of a column: one above the top stays empty, so that lines end there
+    if playouts not in ("uniform", "heuristic"):
+        hint = ', which is now called "heuristic"' if playouts == "wise" else ""
+        raise ValueError(f'playouts must be "uniform" or "heuristic"; got {playouts!r}{hint}')
+    is_heuristic = playouts == "heuristic"
+    height = rows + 1  # bits of a column; the one above the top stays empty and ends lines
     if rows < 1 or cols < 1 or cols * height > 62:
         raise ValueError(f"cols * (rows + 1) must be at most 62; got rows={rows}, cols={cols}")
-    # Bit `col * height + row`. `own` are the stones of who is to play, `taken` those of both.
-    # 62 bits fit into int64, so no sign gets in the way.
+    # Bit `col * height + row`. `own`: stones of the player to move, `taken`: stones of both.
+    # 62 bits leave the sign bit of an int64 unused.
     fields: list[tuple] = [("own", np.int64), ("taken", np.int64), ("to_play", np.int8)]
-    if is_wise:
-        # The line that `best_result` looks at: boards, cells to try, and the best result so far.
+    if is_heuristic:
+        # The stack of `best_result`: boards, cells to try, and the best result so far.
         fields += [(name, np.int64, ENDING) for name in ("line_own", "line_taken", "line_cells")]
         fields += [("line_best", np.int64, ENDING)]
     position = np.dtype(fields)
@@ -43,13 +44,13 @@ def connect_four(rows: int = 6, cols: int = 7, playouts: str = "uniform") -> Gam
     def legal(state, actions):
         taken = state.taken
         if taken & top_row == 0:
-            # Mostly no column is full, and then nothing below has to wait for the board.
+            # The common case, without a dependence on the board.
             for col in range(cols):
                 actions[col] = col
             return cols
         count = 0
         for col in range(cols):
-            # Written always and counted if free: a branch here would be a coin toss.
+            # Always written, counted if free: a branch would be mispredicted half of the time.
             actions[count] = col
             count += (taken >> (col * height + rows - 1)) & 1 == 0
         return count
@@ -57,7 +58,7 @@ def connect_four(rows: int = 6, cols: int = 7, playouts: str = "uniform") -> Gam
     def step(state, action, reward):
         player = state.to_play
         taken = state.taken
-        # Adding one at the bottom of a column carries up to its lowest free cell.
+        # Adding 1 at the bottom of a column carries up to its lowest free cell.
         stone = (taken + (1 << (action * height))) & ~taken
         own = state.own | stone
         state.own ^= taken
@@ -85,21 +86,21 @@ def connect_four(rows: int = 6, cols: int = 7, playouts: str = "uniform") -> Gam
         return nth_bit(cells, random_below(rng, popcount(cells))) // height
 
     def look_ahead(own, taken):
-        """1 or -1 where who is to play wins at once or loses next, else UNKNOWN; cells to try."""
-        cells = (taken + bottom_row) & full  # where the next stone of a column comes to lie
+        """1 if the player to move wins at once, -1 if it loses next, else UNKNOWN; cells to try."""
+        cells = (taken + bottom_row) & full  # the lowest free cell of each column
         wins = fourths(own) & cells
         if wins != 0:
             return 1, wins
         threats = fourths(own ^ taken) & ~taken
         blocks = threats & cells
         tried = blocks if blocks != 0 else cells
-        quiet = tried & ~(threats >> 1)  # not below a cell where the other side wins
+        quiet = tried & ~(threats >> 1)  # not below a cell where the other side would win
         if quiet == 0 or blocks & (blocks - 1) != 0:
             return -1, tried
         return UNKNOWN, quiet
 
     def fourths(stones):
-        """Cells that make a line of four with three of these stones, whatever lies on them."""
+        """Cells that complete a line of four with three of these stones, occupied or not."""
         found = (stones << 1) & (stones << 2) & (stones << 3)
         for i in range(-1, 2):
             by = height + i
@@ -126,9 +127,9 @@ def connect_four(rows: int = 6, cols: int = 7, playouts: str = "uniform") -> Gam
         return True
 
     def best_result(state):
-        """What who is to play gets if both sides play perfectly: 1, 0 or -1.
+        """The payoff of the player to move under perfect play: 1, 0 or -1.
 
-        All that matters is looked at (alpha-beta), with the line in the state instead of recursion.
+        Alpha-beta with its stack in the state instead of recursion.
         """
         own, taken = state.own, state.taken
         depth = 0
@@ -140,7 +141,7 @@ def connect_four(rows: int = 6, cols: int = 7, playouts: str = "uniform") -> Gam
                 state.line_own[depth], state.line_taken[depth] = own, taken
                 state.line_cells[depth], state.line_best[depth] = cells, -1
                 depth += 1
-            # Hand the result up as long as nothing more is to be tried there.
+            # Back up the result as long as no cell is left to try at the parent.
             while result != UNKNOWN:
                 if depth == 0:
                     return result
@@ -162,7 +163,7 @@ def connect_four(rows: int = 6, cols: int = 7, playouts: str = "uniform") -> Gam
             taken = state.line_taken[depth - 1] | stone
 
     def is_dead(own, taken):
-        """Whether nobody can make a line any more, even with all free cells."""
+        """Whether neither player can complete a line, even with all free cells."""
         free = full & ~taken
         return not (has_four(own | free) or has_four((own ^ taken) | free))
 
@@ -176,11 +177,11 @@ def connect_four(rows: int = 6, cols: int = 7, playouts: str = "uniform") -> Gam
         return four != 0
 
     def owner(state, row, col):
-        """The player whose stone is on a cell, row 0 at the bottom; -1 where there is none."""
+        """The player whose stone is on a cell, row 0 at the bottom; -1 for an empty cell."""
         bit = col * height + row
         if (state.taken >> bit) & 1 == 0:
             return -1
-        next_player = 0  # players take turns, so this holds after the end as well
+        next_player = 0  # from the number of stones, so that it also holds after the end
         for other in range(cols * height):
             next_player ^= (state.taken >> other) & 1
         return next_player if (state.own >> bit) & 1 else 1 - next_player
@@ -206,23 +207,23 @@ def connect_four(rows: int = 6, cols: int = 7, playouts: str = "uniform") -> Gam
         return int(text) - 1
 
     size = "" if (rows, cols) == (6, 7) else f"{rows}x{cols}"
-    told = ", ".join(word for word in (size, "wise" if is_wise else "") if word)
+    variant = ", ".join(word for word in (size, "heuristic" if is_heuristic else "") if word)
     return Game(
         position,
         legal,
         step,
         num_players=2,
         num_actions=cols,
-        name=f"connect_four({told})" if told else "connect_four",
-        random_action=random_action if is_wise else None,
-        playout=playout if is_wise else None,
-        exact=exact if is_wise else None,
+        name=f"connect_four({variant})" if variant else "connect_four",
+        random_action=random_action if is_heuristic else None,
+        playout=playout if is_heuristic else None,
+        exact=exact if is_heuristic else None,
         observe=observe,
         observation_shape=(2, rows, cols),
         payoff_range=(-1, 1),
         zero_sum=True,
         max_plies=rows * cols,
-        key_fields=("own", "taken", "to_play") if is_wise else None,
+        key_fields=("own", "taken", "to_play") if is_heuristic else None,
         symmetries=mirror(rows, cols),
         geometry=("grid", rows, cols),
         show=show,

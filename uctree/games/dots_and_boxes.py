@@ -1,4 +1,4 @@
-"""Dots and boxes: draw lines between dots; who closes a box owns it and draws again."""
+"""Dots and boxes: draw lines between dots; a player who closes a box owns it and draws again."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ DOTS = "abcdefghijklmnopqrstuvwxyz"  # the columns of dots
 
 
 def dots_and_boxes(rows: int = 2, cols: int = 2, pays: str = "boxes") -> Game:
-    """Dots and boxes on up to 25 x 25 boxes; actions are the lines across, then those down.
+    """Dots and boxes on up to 25 x 25 boxes; actions are horizontal, then vertical lines.
 
     The line above box (row, col) is `row * cols + col`, the one left of it is
-    `(rows + 1) * cols + row * (cols + 1) + col`. With `pays="boxes"` every box pays 1 to who closes
-    it, at once; with `pays="win"` who has more boxes at the end gets 1 and the other -1.
+    `(rows + 1) * cols + row * (cols + 1) + col`. With `pays="boxes"` a player who closes a box gets
+    1 at once; with `pays="win"` the player with more boxes at the end gets 1, the other -1.
     """
     if not (1 <= rows <= 25 and 1 <= cols <= 25):
         raise ValueError(f"rows and cols must be from 1 to 25; got rows={rows}, cols={cols}")
@@ -22,25 +22,25 @@ def dots_and_boxes(rows: int = 2, cols: int = 2, pays: str = "boxes") -> Game:
         raise ValueError(f'pays must be "boxes" or "win"; got {pays!r}')
     pays_boxes = pays == "boxes"
     boxes = rows * cols
-    across = (rows + 1) * cols  # the number of lines across
+    across = (rows + 1) * cols  # the number of horizontal lines
     lines = across + rows * (cols + 1)
     boxes_of = box_table(rows, cols)
     position = np.dtype(
         [
-            ("drawn", np.int8, lines),  # 1 where there is a line
+            ("drawn", np.int8, lines),  # 1 for a line that is drawn
             ("score", np.int16, 2),  # the boxes of each player
             ("to_play", np.int8),
             ("ply", np.int16),
             ("owner", np.int8, boxes + 1),  # player + 1 of a closed box, 0 of an open one
-            # What follows is derived from the lines, to play on faster.
+            # The rest is derived from the lines, for speed.
             ("sides", np.int16, boxes + 1),  # the lines around a box; the last box is the outside
             ("free", np.uint16, lines),  # the lines to draw are the first `lines - ply` of these
-            ("where", np.uint16, lines),  # where in `free` a line stands
+            ("where", np.uint16, lines),  # the index of a line in `free`
         ]
     )
 
     def start(state):
-        state.sides[boxes] = 4  # and more with every line, so that the outside is never closed
+        state.sides[boxes] = 4  # it only grows, so that the outside is never closed
         for line in range(lines):
             state.free[line] = line
             state.where[line] = line
@@ -55,7 +55,7 @@ def dots_and_boxes(rows: int = 2, cols: int = 2, pays: str = "boxes") -> Game:
         player = state.to_play
         state.drawn[action] = 1
         state.ply += 1
-        # The last of the free lines takes the place of the one that is drawn.
+        # The last free line moves to the index of the one that is drawn.
         last = state.free[lines - state.ply]
         state.free[state.where[action]] = last
         state.where[last] = state.where[action]
@@ -86,7 +86,7 @@ def dots_and_boxes(rows: int = 2, cols: int = 2, pays: str = "boxes") -> Game:
         return np.int64(state.free[random_below(rng, lines - state.ply)])
 
     def playout(state, rng, reward):
-        # As `random_action` and `step` would, without what nobody reads after the end.
+        # As `random_action` and `step`, without the fields that are not read after the end.
         player, lead, free, sides = state.to_play, 0, state.free, state.sides
         open_boxes = boxes - state.score[0] - state.score[1]
         state.to_play = OVER
@@ -98,7 +98,7 @@ def dots_and_boxes(rows: int = 2, cols: int = 2, pays: str = "boxes") -> Game:
             sides[one] += 1
             sides[other] += 1
             closed = np.int64(sides[one] == 4) + np.int64(sides[other] == 4)
-            # Without a branch, which would be a coin toss.
+            # Without a branch, which would be mispredicted half of the time.
             lead += closed * (1 - 2 * player)
             player ^= closed == 0
         if pays_boxes:
@@ -169,7 +169,7 @@ def dots_and_boxes(rows: int = 2, cols: int = 2, pays: str = "boxes") -> Game:
         payoff_range=(0, boxes) if pays_boxes else (-1, 1),
         zero_sum=not pays_boxes,
         max_plies=lines,
-        # Boxes that were paid for do not matter to what is still to be won.
+        # Boxes that were paid for do not change what is still to be paid.
         key_fields=("drawn", "to_play") if pays_boxes else ("drawn", "score", "to_play"),
         show=show,
         show_action=show_action,

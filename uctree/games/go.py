@@ -10,24 +10,25 @@ import numpy as np
 
 from uctree.game import OVER, Game, board_symmetries, make_rng, random_below, random_bits
 
-EMPTY, BORDER = 0, 3  # of a point; the stones of a player are player + 1
-COLUMNS = "ABCDEFGHJKLMNOPQRST"  # no I, as everywhere in go
+EMPTY, BORDER = 0, 3  # of a point; a stone is player + 1
+COLUMNS = "ABCDEFGHJKLMNOPQRST"  # go skips the letter I
 MIX = 0x2545F4914F6CDD1D
 
 
 def go(size: int = 9, komi: float = 7.5, playouts: str = "uniform") -> Game:
     """Go on boards from 2 x 2 to 19 x 19; action `row * size + col` from A1, the last one passes.
 
-    Two passes in a row or `2 * size * size` plies end the game: who has more area, with `komi` for
-    white, gets 1 and the other -1. A stone that makes a board that was there before ends it too,
-    as a draw. Simple ko and suicide are illegal.
+    Two passes in a row or `2 * size * size` plies end the game: the player with more area, `komi`
+    added for white, gets 1 and the other -1. A stone that repeats an earlier board ends it too, as
+    a draw. Simple ko and suicide are illegal.
 
     Args:
-        playouts: "uniform", any legal action is as likely as any other; "wise", playouts know of
-            captures, shapes and eyes, and pass only where nothing sensible is left.
+        playouts: "uniform", any legal action is as likely as any other; "heuristic", playouts know
+            captures, shapes and eyes, and pass only if no sensible point is left.
     """
-    if playouts not in ("uniform", "wise"):
-        raise ValueError(f'playouts must be "uniform" or "wise"; got {playouts!r}')
+    if playouts not in ("uniform", "heuristic"):
+        hint = ', which is now called "heuristic"' if playouts == "wise" else ""
+        raise ValueError(f'playouts must be "uniform" or "heuristic"; got {playouts!r}{hint}')
     if not 2 <= size <= 19:
         raise ValueError(f"size must be from 2 to 19; got {size}")
     if not math.isfinite(komi):
@@ -44,18 +45,18 @@ def go(size: int = 9, komi: float = 7.5, playouts: str = "uniform") -> Game:
             ("to_play", np.int8),
             ("passes", np.int8),  # in a row
             ("ply", np.int16),
-            ("ko", np.int16),  # where a stone would take back at once; `border` for nowhere
+            ("ko", np.int16),  # the point that ko forbids; `border` for none
             ("past", np.int64),  # a hash of the set of boards so far
             ("last", np.int16),  # where the last stone was put; `border` after a pass
-            # What follows is derived from the moves, to play on faster. Stones that touch are a
-            # chain, and an empty point is a chain of its own. A chain is known by its head.
+            # The rest is derived from the moves, for speed. Stones that touch are a
+            # chain, and an empty point is a chain of its own. A chain is identified by its head.
             ("head", np.uint16, cells + 1),
             ("next", np.uint16, cells + 1),  # the stones of a chain in a circle
             ("length", np.int16, cells + 1),  # of the chain with this head
             # Pairs of a point of the chain with this head and an empty point beside it.
             ("liberties", np.int16, cells + 1),
             ("empty", np.uint16, cells),  # the first `num_empty` are the empty points
-            ("where", np.uint16, cells),  # where in `empty` an empty point stands
+            ("where", np.uint16, cells),  # the index of an empty point in `empty`
             ("num_empty", np.int16),
             ("hash", np.int64),  # of the board, and those of all boards so far
             ("history", np.int64, max_plies),
@@ -88,7 +89,7 @@ def go(size: int = 9, komi: float = 7.5, playouts: str = "uniform") -> Game:
         return count + 1
 
     def may_place(state, cell):
-        """Whether who is to play may put a stone on an empty point."""
+        """Whether the player to move may put a stone on an empty point."""
         board, head, liberties = state.board, state.head, state.liberties
         if liberties[cell] > 0:
             return cell != state.ko
@@ -125,7 +126,7 @@ def go(size: int = 9, komi: float = 7.5, playouts: str = "uniform") -> Game:
         else:
             state.passes = 0
             place(state, action, player + 1)
-            repeated = was_there(state)
+            repeated = was_repeated(state)
         if repeated:
             state.to_play = OVER
         elif state.passes == 2 or state.ply == max_plies:
@@ -145,7 +146,7 @@ def go(size: int = 9, komi: float = 7.5, playouts: str = "uniform") -> Game:
         state.next[cell] = cell
         state.length[cell] = 1
         state.hash ^= stone_hash[stone - 1, cell]
-        # The last of the empty points takes the place of the one that is gone.
+        # The last empty point moves to the index of the one that is filled.
         state.num_empty -= 1
         last = state.empty[state.num_empty]
         state.empty[state.where[cell]] = last
@@ -182,7 +183,7 @@ def go(size: int = 9, komi: float = 7.5, playouts: str = "uniform") -> Game:
         state.next[one] = other
 
     def capture(state, first, stone):
-        """Take a chain off the board; the number of its stones."""
+        """The number of stones of a chain, which is taken off the board."""
         count = 0
         cell = first
         while True:
@@ -205,8 +206,8 @@ def go(size: int = 9, komi: float = 7.5, playouts: str = "uniform") -> Game:
                 break
         return count
 
-    def was_there(state):
-        """Whether the board is one of those before; it becomes one of them."""
+    def was_repeated(state):
+        """Whether the board occurred before; it is added to the history."""
         board_hash = state.hash
         mixed = np.int64(board_hash ^ (board_hash >> 29)) * MIX
         state.past ^= mixed ^ (mixed >> 32)
@@ -222,7 +223,7 @@ def go(size: int = 9, komi: float = 7.5, playouts: str = "uniform") -> Game:
         return found
 
     def count_area(state):
-        """Black's stones and the empty points that reach black alone, less those of white."""
+        """Black's area minus white's: stones, and empty points that reach one colour only."""
         board, area = state.board, state.area
         for cell in range(cells):
             area[cell] = board[cell]
@@ -271,17 +272,17 @@ def go(size: int = 9, komi: float = 7.5, playouts: str = "uniform") -> Game:
             raise ValueError(f"rows are from 1 to {size}; got {row + 1}")
         return row * size + col
 
-    wise_action, priors = knowledge(size, may_place)
-    is_wise = playouts == "wise"
+    heuristic_action, priors = knowledge(size, may_place)
+    is_heuristic = playouts == "heuristic"
     return Game(
         position,
         legal,
         step,
         num_players=2,
         num_actions=cells + 1,
-        name=f"go({size}x{size}, komi {komi:g}{', wise' if is_wise else ''})",
+        name=f"go({size}x{size}, komi {komi:g}{', heuristic' if is_heuristic else ''})",
         start=start,
-        random_action=wise_action if is_wise else random_action,
+        random_action=heuristic_action if is_heuristic else random_action,
         priors=priors,
         observe=observe,
         observation_shape=(5, size, size),
@@ -297,11 +298,11 @@ def go(size: int = 9, komi: float = 7.5, playouts: str = "uniform") -> Game:
     )
 
 
-# --- what is known of good play -------------------------------------------------------------------
+# --- heuristics -----------------------------------------------------------------------------------
 
 
 def knowledge(size: int, may_place: Callable[..., bool]) -> tuple[Callable[..., Any], ...]:
-    """Playouts that know some go, and what actions look like before any search.
+    """A playout rule that knows some go, and priors from the same knowledge.
 
     The ideas and the shapes are those of MoGo (Gelly, Wang, Munos and Teytaud 2006).
     """
@@ -313,7 +314,7 @@ def knowledge(size: int, may_place: Callable[..., bool]) -> tuple[Callable[..., 
     lines = line_table(size)
     shapes = shape_table()
 
-    def wise_action(state, rng):
+    def heuristic_action(state, rng):
         action = border
         if state.last != border:
             action = urgent_action(state, rng)
@@ -324,7 +325,7 @@ def knowledge(size: int, may_place: Callable[..., bool]) -> tuple[Callable[..., 
         return np.int64(action)
 
     def urgent_action(state, rng):
-        """Capture or rescue a chain at the last stone; `border` where there is none to."""
+        """Capture or rescue a chain at the last stone; `border` if there is no such chain."""
         stone = state.to_play + 1
         chosen, count = border, 0
         liberty = last_liberty(state, state.last)
@@ -347,7 +348,7 @@ def knowledge(size: int, may_place: Callable[..., bool]) -> tuple[Callable[..., 
         return chosen
 
     def shapely_action(state, rng):
-        """A point beside the last stone where a stone makes a good shape, `border` without one."""
+        """A point beside the last stone where a stone makes a good shape; `border` for none."""
         stone = state.to_play + 1
         chosen, count = border, 0
         for i in range(8):
@@ -359,7 +360,7 @@ def knowledge(size: int, may_place: Callable[..., bool]) -> tuple[Callable[..., 
         return chosen
 
     def sensible_action(state, rng):
-        """Any point but own eyes, seldom one where the stone could be captured at once."""
+        """A random point but no own eye; only half as often one where the stone is in atari."""
         if state.num_empty == 0:
             return border
         stone = state.to_play + 1
@@ -373,7 +374,7 @@ def knowledge(size: int, may_place: Callable[..., bool]) -> tuple[Callable[..., 
         return border
 
     def last_liberty(state, stone_cell):
-        """The only liberty of the chain of a stone; `border` where it has several."""
+        """The only liberty of the chain of a stone; `border` if it has several."""
         # With five pairs there is a second point: a point has four neighbours.
         if state.liberties[state.head[stone_cell]] > 4:
             return border
@@ -391,7 +392,7 @@ def knowledge(size: int, may_place: Callable[..., bool]) -> tuple[Callable[..., 
                 return found
 
     def counter_capture(state, stone_cell, stone):
-        """Where an enemy chain beside the chain of a stone is captured; `border` for nowhere."""
+        """A point that captures an enemy chain beside the chain of a stone; `border` for none."""
         cell = stone_cell
         while True:
             for i in range(4):
@@ -405,7 +406,7 @@ def knowledge(size: int, may_place: Callable[..., bool]) -> tuple[Callable[..., 
                 return border
 
     def count_liberties(state, cell, stone):
-        """How many liberties a stone on an empty point has with its chain: 0, 1, or 2 for more."""
+        """The liberties that a stone on an empty point would have: 0, 1, or 2 for more."""
         if state.liberties[cell] >= 2:
             return 2
         found = border
@@ -429,14 +430,14 @@ def knowledge(size: int, may_place: Callable[..., bool]) -> tuple[Callable[..., 
                     if near == first:
                         break
             elif point == 3 - stone and last_liberty(state, near) == cell:
-                # Taking several stones counts as 2, though one freed point alone may be a liberty.
+                # Capturing several stones counts as 2, though it may free only one liberty.
                 if found != border or state.length[state.head[near]] > 1:
                     return 2
                 found = near
         return 0 if found == border else 1
 
     def is_eye(state, cell, stone):
-        """Whether an empty point is surrounded by chains of one player that nothing cuts apart."""
+        """Whether an empty point is an eye: own stones around it that cannot be cut off."""
         for i in range(4):
             point = state.board[neighbours[cell, i]]
             if point != stone and point != BORDER:
@@ -458,11 +459,11 @@ def knowledge(size: int, may_place: Callable[..., bool]) -> tuple[Callable[..., 
     def priors(state, logits):
         for i in range(state.num_empty):
             cell = np.int64(state.empty[i])
-            logits[cell] = look(state, cell, state.to_play + 1)
+            logits[cell] = log_prior(state, cell, state.to_play + 1)
         logits[border] = PASS
 
-    def look(state, cell, stone):
-        """How good a stone on an empty point looks, as a log-prior."""
+    def log_prior(state, cell, stone):
+        """The log-prior of a stone on an empty point."""
         if is_eye(state, cell, stone):
             return OWN_EYE
         logit = LONELY[lines[cell]] if is_lonely(state, cell) else 0.0
@@ -479,7 +480,7 @@ def knowledge(size: int, may_place: Callable[..., bool]) -> tuple[Callable[..., 
         return logit
 
     def is_lonely(state, cell):
-        """Whether no stone is around a point."""
+        """Whether no stone is on the eight points around a point."""
         for i in range(8):  # noqa: SIM110
             if is_stone(state, around[cell, i]):
                 return False
@@ -488,16 +489,16 @@ def knowledge(size: int, may_place: Callable[..., bool]) -> tuple[Callable[..., 
     def is_stone(state, cell):
         return state.board[cell] != EMPTY and state.board[cell] != BORDER
 
-    return wise_action, priors
+    return heuristic_action, priors
 
 
-# Log-priors, by hand. A chain in atari has one liberty: there it is captured or may run.
+# Log-priors, set by hand. A chain in atari has one liberty, where it is captured or escapes.
 PASS, OWN_EYE, SELF_ATARI, SHAPE, ATARI, ATARI_OF_MANY = -4.0, -6.0, -2.0, 1.0, 1.5, 2.5
-LONELY = np.array([-2.0, -1.0] + 8 * [0.0])  # by the line, that at the edge of the board first
-NEAR = np.array([0.0, 0.0, 1.5, 1.2, 0.8, 0.6, 0.4, 0.2] + 47 * [0.0])  # to the last stone
+LONELY = np.array([-2.0, -1.0] + 8 * [0.0])  # by line, the edge of the board first
+NEAR = np.array([0.0, 0.0, 1.5, 1.2, 0.8, 0.6, 0.4, 0.2] + 47 * [0.0])  # distance to the last
 
-# Shapes around a point: X and O are stones of either player, x and o anything but such a stone,
-# ? anything, and # the border. The last of them is for the border.
+# Shapes around a point: X and O are stones of the two players, x and o anything but that stone,
+# ? anything, # the border.
 SHAPES = """
 XOX  XO.  XO?  .O.  XO?  XO?  ?X?  OX?  X.?  OX?  ?X?  ?XO  ?OX
 ...  ...  X..  X..  O.o  O.X  O.O  o.O  O.?  X.O  x.O  x.x  X.O
@@ -506,7 +507,7 @@ XOX  XO.  XO?  .O.  XO?  XO?  ?X?  OX?  X.?  OX?  ?X?  ?XO  ?OX
 
 
 def shape_table() -> np.ndarray:
-    """A bit for each way the eight points around a point may look, set for a shape, uint32."""
+    """A bit for each content of the eight points around a point, set for a shape, uint32."""
     rows = [line.split() for line in SHAPES.split("\n") if line]
     bits = np.zeros(4**8, bool)
     for shape in zip(*rows, strict=True):
@@ -530,7 +531,7 @@ AROUND = ((0, 1), (1, 0), (1, 2), (2, 1), (0, 0), (0, 2), (2, 0), (2, 2))
 
 
 def around_table(size: int) -> np.ndarray:
-    """The eight points around each point, those beside it first, and itself, [cell, 9]."""
+    """The eight points around each point, direct neighbours first, then itself, [cell, 9]."""
     border = size * size
     cells = np.pad(np.arange(border).reshape(size, size), 1, constant_values=border)
     places = [cells[row : row + size, col : col + size].ravel() for row, col in (*AROUND, (1, 1))]
@@ -538,20 +539,20 @@ def around_table(size: int) -> np.ndarray:
 
 
 def distance_table(size: int) -> np.ndarray:
-    """How far points are from each other, [cell, cell]: rows, columns and the larger of both."""
+    """Distances between points, [cell, cell]: rows + columns + the larger of both."""
     row, col = np.divmod(np.arange(size * size), size)
     rows, cols = abs(row[:, None] - row), abs(col[:, None] - col)
     return (rows + cols + np.maximum(rows, cols)).astype(np.uint8)
 
 
 def line_table(size: int) -> np.ndarray:
-    """How far each point is from the edge of the board, 0 at it."""
+    """The distance of each point from the edge of the board, 0 at the edge."""
     row, col = np.divmod(np.arange(size * size), size)
     return np.minimum.reduce([row, col, size - 1 - row, size - 1 - col]).astype(np.uint8)
 
 
 def neighbour_table(size: int) -> np.ndarray:
-    """The four points beside each point, [cell, 4]; `size * size` where the board ends."""
+    """The four points beside each point, [cell, 4]; `size * size` beyond the board."""
     border = size * size
     cells = np.pad(np.arange(border).reshape(size, size), 1, constant_values=border)
     beside = (cells[:-2, 1:-1], cells[1:-1, :-2], cells[1:-1, 2:], cells[2:, 1:-1])
@@ -559,7 +560,7 @@ def neighbour_table(size: int) -> np.ndarray:
 
 
 def hash_table(cells: int) -> np.ndarray:
-    """A random number for every stone of either player, [player, cell], int64 (Zobrist 1970)."""
+    """A random number per player and point, [player, cell], int64 (Zobrist 1970)."""
     rng = make_rng(1970)
     with np.errstate(over="ignore"):
         bits = [random_bits(rng) for _ in range(2 * cells)]

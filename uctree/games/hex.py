@@ -1,4 +1,4 @@
-"""Hex: put stones in turn, and connect your two sides of the board."""
+"""Hex: players place stones in turn; the first to connect its two sides of the board wins."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import numpy as np
 
 from uctree.game import OVER, Game, random_below
 
-# What is on a cell: 0, or a stone and the sides of its player that it is connected with. Those of
-# player 1 stand three bits higher.
+# The content of a cell: 0, or a stone and the sides of its player that it is connected with. The
+# bits of player 1 are three bits higher.
 STONE, FIRST_SIDE, LAST_SIDE = 1, 2, 4
 BITS = 3
 WON = FIRST_SIDE | LAST_SIDE
@@ -15,28 +15,28 @@ LAST_SIDES = LAST_SIDE | LAST_SIDE << BITS
 
 
 def hex(size: int = 11) -> Game:
-    """Hex on a rhombus of 2 x 2 to 19 x 19 cells, without swapping; action `row * size + col`.
+    """Hex on a rhombus of 2 x 2 to 19 x 19 cells, without swap rule; action `row * size + col`.
 
-    A cell touches its row's neighbours, and (row - 1, col), (row - 1, col + 1), (row + 1, col - 1),
-    (row + 1, col). Player 0 connects the first row with the last, player 1 the first column with
-    the last. The winner gets 1, the loser -1; there are no draws.
+    A cell touches (row, col - 1), (row, col + 1), (row - 1, col), (row - 1, col + 1),
+    (row + 1, col - 1) and (row + 1, col). Player 0 connects the first row with the last, player 1
+    the first column with the last. The winner gets 1, the loser -1; there are no draws.
     """
     if not 2 <= size <= 19:
         raise ValueError(f"size must be from 2 to 19; got {size}")
     cells = size * size
-    width = size + 2  # the board has a border of stones, those of the sides
+    width = size + 2  # the board has a border of stones, one side each
     place = np.min_scalar_type(width * width - 1)
     position = np.dtype(
         [
             ("board", np.uint8, width * width),
             ("ply", np.int16),
             ("to_play", np.int8),
-            # What follows is derived from the board, to play on faster.
+            # The rest is derived from the board, for speed.
             ("empty", place, cells),  # the empty cells are the first `cells - ply` of these
-            ("where", place, cells),  # where in `empty` an empty cell stands
+            ("where", place, cells),  # the index of an empty cell in `empty`
         ]
     )
-    corner = width + 1  # of the board inside its border
+    corner = width + 1  # the first cell inside the border
     neighbours = np.array([-width, 1 - width, -1, 1, width - 1, width])
 
     def start(state):
@@ -59,7 +59,7 @@ def hex(size: int = 11) -> Game:
     def step(state, action, reward):
         player = state.to_play
         state.ply += 1
-        # The last of the empty cells takes the place of the one that is gone.
+        # The last empty cell moves to the index of the one that is filled.
         last = state.empty[cells - state.ply]
         state.empty[state.where[action]] = last
         state.where[last] = state.where[action]
@@ -71,7 +71,7 @@ def hex(size: int = 11) -> Game:
             state.to_play = 1 - player
 
     def connect(state, at, shift):
-        """Put a stone on the board and tell its group; the sides it is connected with."""
+        """The sides that a new stone is connected with; it is placed and its group updated."""
         board = state.board
         around = 0
         for i in range(6):
@@ -80,7 +80,7 @@ def hex(size: int = 11) -> Game:
         board[at] = (STONE | sides) << shift
         if sides == 0 or sides == WON or (around >> shift) & STONE == 0:
             return sides
-        # What is behind the empty cells in `empty` has room for every stone on the board.
+        # `empty` has as many unused entries behind the empty cells as the board has stones.
         bottom = top = cells - state.ply
         state.empty[top] = at
         while top >= bottom:
@@ -98,16 +98,17 @@ def hex(size: int = 11) -> Game:
         return state.empty[random_below(rng, cells - state.ply)]
 
     def playout(state, rng, reward):
-        """Who wins if the empty cells are filled at random, half of them by each player.
+        """Fill the empty cells at random, half of them by each player, and pay the winner.
 
-        On a full board a line runs between the stones of both from the corner where row 0 and
-        column 0 meet. It has stones of player 0 on one side, connected with the first row, and of
-        player 1 on the other, connected with the first column, and ends at the last row or column:
-        then one of them has won. Cells are filled as the line meets them, others do not matter.
+        On a full board a line separates the stones of both players, starting at the corner of row 0
+        and column 0. On one side it has stones of player 0 that are connected with the first row,
+        on the other side stones of player 1 that are connected with the first column. It ends at
+        the last row, then player 0 has won, or at the last column, then player 1 has. Only the
+        cells that the line meets are filled.
         """
         board = state.board
         num_empty = cells - state.ply
-        stones_0 = (num_empty + 1 - state.to_play) // 2  # still to be put by player 0
+        stones_0 = (num_empty + 1 - state.to_play) // 2  # that player 0 still places
         behind, on_0, on_1 = 0, 1, width
         met = 0
         while met & LAST_SIDES == 0:
@@ -131,7 +132,7 @@ def hex(size: int = 11) -> Game:
         state.to_play = OVER
 
     def owner(state, row, col):
-        """The player whose stone is on a cell; -1 where there is none."""
+        """The player whose stone is on a cell; -1 for an empty cell."""
         stone = state.board[corner + row * width + col]
         if stone == 0:
             return -1
@@ -143,7 +144,7 @@ def hex(size: int = 11) -> Game:
                 stone = owner(state, row, col)
                 planes[0, row, col] = stone == player
                 planes[1, row, col] = stone == 1 - player
-                planes[2, row, col] = player  # the sides to connect
+                planes[2, row, col] = player  # whose sides are to be connected
 
     def show(state):
         text = ["   " + " ".join("abcdefghijklmnopqrs"[:size])]

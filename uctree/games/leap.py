@@ -1,4 +1,4 @@
-"""A game whose best reply jumps: the second player's answer flips where the first crosses zero."""
+"""A game whose best reply jumps: the second player's reply flips when x crosses zero."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from uctree.game import OVER, Box, Game
 
 
 def leap() -> Game:
-    """Two players name x and y in [-1, 1], one after the other.
+    """Two players choose x and y in [-1, 1], one after the other.
 
-    The second is paid x·y + y²/4, which is highest at y = 1 for x > 0 and at y = -1 for x < 0. The
-    first has peaks near x = -1/2, which is higher by itself, and near x = 1/2, which is better once
-    the reply is foreseen.
+    The second player gets x·y + y²/4, which is largest at y = 1 for x > 0 and at y = -1 for x < 0.
+    The payoff of the first player has peaks near x = -1/2 and x = 1/2. The first peak is higher for
+    a fixed y, the second one is better after the best reply.
     """
     position = np.dtype([("x", np.float64), ("ply", np.int8), ("to_play", np.int8)])
 

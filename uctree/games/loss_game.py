@@ -1,8 +1,9 @@
-"""Three players name one vector each, one after the other, and are paid by all three.
+"""Three players choose one vector each, one after the other; payoffs depend on all three.
 
-Payoffs depend on the sums x1, x2, x3 of the coordinates alone. There is one equilibrium in which
-everyone foresees the replies of those who come later, and three others, in which all hold the
-actions of the rest for given; what pays one player most at the expense of foresight leads there.
+Only the sums x1, x2, x3 of the coordinates matter. There is one subgame perfect equilibrium, in
+which everyone foresees the later replies, and there are three other equilibria, in which everyone
+takes the actions of the others as fixed. A player who ascends its payoff without foresight ends in
+one of these three.
 """
 
 from __future__ import annotations
@@ -61,14 +62,14 @@ def payoffs(x1, x2, x3, reward):
 
 
 def reply_3(x2):
-    """The last player's best reply."""
+    """The best reply of the third player."""
     return -(9 * x2 + 5) / 20
 
 
 def reply_2(x1, bound=BOUND):
-    """The second player's best action, the reply of the last one foreseen; sums up to `bound`."""
+    """The best action of the second player, who foresees `reply_3`; sums up to `bound`."""
     if x1 >= CONCAVE_BELOW:
-        return bound  # what is to be maximised is convex, and its right end is higher
+        return bound  # the payoff is convex in x2, and its right end is higher
     return min(bound, 5 * (44 * x1 + 317) / (323 - 1440 * x1))
 
 
@@ -76,15 +77,15 @@ CONCAVE_BELOW = 323 / 1440  # x1 up to which the second player's payoff has a pe
 
 
 def saturation(bound=BOUND):
-    """From which x1 on the second player's best action is the largest there is."""
+    """The x1 from which on the best action of the second player is `bound`."""
     return (323 * bound - 1585) / (220 + 1440 * bound)
 
 
 def equilibrium():
-    """The sums that three players name who all foresee the replies to come.
+    """The sums x1, x2, x3 of the subgame perfect equilibrium.
 
-    The first one is the only real root of the cubic that says where the first player's payoff is
-    highest, the replies of the others inserted.
+    x1 is the only real root of a cubic: the derivative of the first player's payoff with the
+    replies of the others inserted.
     """
     x1 = -0.2
     for _ in range(50):
@@ -95,7 +96,7 @@ def equilibrium():
 
 
 def own_gradient(x1, x2, x3, gradient):
-    """Write how each player's payoff changes with its own sum."""
+    """Write the derivative of each player's payoff with respect to its own sum."""
     gradient[0] = -14 * x1 + 9 * x3 + 1
     gradient[1] = -4 * x2 - 4 * x3 + 4 - 8 * x1 * x3
     gradient[2] = -20 * x3 - 9 * x2 - 5

@@ -1,4 +1,4 @@
-"""N in a row, gomoku and its kin: place stones in turn, the first row of `length` wins."""
+"""N in a row, as gomoku: players place stones in turn, the first row of `length` wins."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ def n_in_a_row(rows: int = 15, cols: int = 15, length: int = 5, num_players: int
     line_of, mask_of, num_lines = line_tables(rows, cols)
     places = line_of.shape[1]  # lines through a cell
     bits = next(bits for bits in (16, 32, 64) if bits > min(WORD, max(rows, cols)))
-    lanes = 64 // bits  # lines that are looked at together
+    lanes = 64 // bits  # lines that are tested in one word
     position = np.dtype(
         [
             ("board", np.int8, (rows, cols)),  # 0 empty, player + 1 otherwise
             ("ply", np.int16),
             ("to_play", np.int8),
-            # What follows is derived from the board, to play on faster.
+            # The rest is derived from the board, for speed.
             ("lines", f"i{bits // 8}", (num_players, num_lines)),  # bit i: a stone on cell i of it
             ("empty", np.uint16, cells),  # the empty cells are the first `cells - ply` of these
-            ("where", np.uint16, cells),  # where in `empty` an empty cell stands
+            ("where", np.uint16, cells),  # the index of an empty cell in `empty`
         ]
     )
 
@@ -53,7 +53,7 @@ def n_in_a_row(rows: int = 15, cols: int = 15, length: int = 5, num_players: int
         player = state.to_play
         state.board[action // cols, action % cols] = player + 1
         state.ply += 1
-        # The last of the empty cells takes the place of the one that is gone.
+        # The last empty cell moves to the index of the one that is filled.
         last = state.empty[cells - state.ply]
         state.empty[state.where[action]] = last
         state.where[last] = state.where[action]
@@ -73,21 +73,21 @@ def n_in_a_row(rows: int = 15, cols: int = 15, length: int = 5, num_players: int
             reward[player] += 1.0 if player == winner else loss
 
     def completes_run(state, player, cell):
-        """Put a stone into the lines through its cell; whether one of them has a run now."""
+        """Whether a stone, which is added to the lines through its cell, completes a run."""
         runs = 0
         for first in range(0, places, lanes):
-            # Side by side in one word, with an unused bit after each.
-            together = 0
+            # Lines side by side in one word, with an unused bit after each.
+            word = 0
             for i in range(lanes):
                 line = line_of[cell, first + i]
                 stones = state.lines[player, line] | mask_of[cell, first + i]
                 state.lines[player, line] = stones
-                together |= stones << (i * bits)
-            runs |= run_starts(together)
+                word |= stones << (i * bits)
+            runs |= run_starts(word)
         return runs != 0
 
     def run_starts(stones):
-        """The bits at which a run of `length` begins."""
+        """The bits at which a run of `length` starts."""
         have = 1
         while have < length:
             shift = min(have, length - have)
@@ -99,7 +99,7 @@ def n_in_a_row(rows: int = 15, cols: int = 15, length: int = 5, num_players: int
         return state.empty[random_below(rng, cells - state.ply)]
 
     def playout(state, rng, reward):
-        # As `random_action` and `step` would, without what nobody reads after the end.
+        # As `random_action` and `step`, without the fields that are not read after the end.
         player = state.to_play
         state.to_play = OVER
         for count in range(cells - state.ply, 0, -1):
@@ -160,7 +160,7 @@ def n_in_a_row(rows: int = 15, cols: int = 15, length: int = 5, num_players: int
 
 
 def longest_run(board: np.ndarray, row: int, col: int) -> int:
-    """The longest run of equal stones through a cell of a board; 0 where the cell is empty."""
+    """The longest run of equal stones through a cell of a board; 0 for an empty cell."""
     if board[row, col] == 0:
         return 0
     longest = 1
@@ -182,8 +182,8 @@ def longest_run(board: np.ndarray, row: int, col: int) -> int:
 def line_tables(rows: int, cols: int) -> tuple[np.ndarray, np.ndarray, int]:
     """The lines through each cell, its bit in each, both [cell, place], and the number of lines.
 
-    A cell has one place for each of the four directions, and two on boards over 63: there a line is
-    its first 63 cells and once more its last 63, so that a run is whole in at least one of them.
+    A cell has one place for each of the four directions, and two on boards over 63: a line is then
+    stored as its first 63 and as its last 63 cells, so that at least one of them has a whole run.
     """
     pieces = 1 if max(rows, cols) <= WORD else 2
     line_of = np.zeros((rows * cols, 4 * pieces), np.uint16)
@@ -197,7 +197,7 @@ def line_tables(rows: int, cols: int) -> tuple[np.ndarray, np.ndarray, int]:
             mask_of[part, place] = 1 << np.arange(len(part))
             num_lines += 1
     if pieces == 2:
-        # A cell that is in one piece only is put there twice.
+        # A cell that is in only one piece gets that piece twice.
         other = np.arange(4 * pieces) ^ 1
         line_of = np.where(mask_of == 0, line_of[:, other], line_of)
         mask_of = np.where(mask_of == 0, mask_of[:, other], mask_of)
@@ -225,7 +225,7 @@ def _check(rows: int, cols: int, length: int, num_players: int) -> None:
     if not (1 <= rows <= 100 and 1 <= cols <= 100):
         raise ValueError(f"rows and cols must be from 1 to 100; got rows={rows}, cols={cols}")
     side = max(rows, cols)
-    # The two pieces of a line over 63 share 126 - side cells, and a run must not lose its ends.
+    # The two pieces of a line over 63 share 126 - side cells; a longer run could be cut in both.
     longest = side if side <= WORD else 2 * WORD - side + 1
     if not 1 <= length <= longest:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Nim: take any number of objects from one heap; the last object decides."""
+"""Nim: take any number of objects from one heap; the player of the last object loses, or wins."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from uctree.game import OVER, Game
 def nim(heaps: tuple[int, ...] = (1, 3, 5, 7), misere: bool = True) -> Game:
     """Nim on heaps of these sizes; action `(number taken - 1) * len(heaps) + heap`.
 
-    Who takes the last object loses, or wins with `misere=False`.
+    The player who takes the last object loses, or wins with `misere=False`.
     """
     sizes = np.array(heaps, np.int64)
     if sizes.ndim != 1 or len(sizes) == 0 or min(sizes) < 1 or max(sizes) > 1000:
@@ -44,7 +44,7 @@ def nim(heaps: tuple[int, ...] = (1, 3, 5, 7), misere: bool = True) -> Game:
             state.to_play = 1 - player
 
     def observe(state, player, planes):
-        # Both players see the same: the objects as they lie.
+        # The same for both players: the objects that are left.
         for heap in range(num_heaps):
             for i in range(largest):
                 planes[heap, i] = i < state.heaps[heap]

@@ -1,4 +1,4 @@
-"""Othello: enclose stones of the other player and turn them; who has more in the end wins."""
+"""Othello: enclosed stones change sides; the player with more stones at the end wins."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import numpy as np
 from uctree.bits import nth_bit, popcount
 from uctree.game import OVER, Game, board_symmetries, random_below
 
-# Boards are sets of cells in one uint64. A uint64 next to a signed number becomes a float when
-# compiled, so every number that meets one is a uint64 too.
+# Boards are sets of cells in one uint64. Compiled code turns a uint64 with a signed number into a
+# float, so every number that is combined with one is a uint64 too.
 _0, _1 = (np.uint64(number) for number in (0, 1))
 
 
 def othello(size: int = 8) -> Game:
     """Othello on 4x4, 6x6 or 8x8; action `row * size + col`, and `size * size` to pass.
 
-    Who cannot turn a stone passes, and the episode ends where neither can. The winner gets 1, the
-    loser -1, and a draw pays nothing.
+    A player who cannot turn a stone passes; the episode ends if neither player can. The winner gets
+    1, the loser -1, and a draw pays nothing.
     """
     if size not in (4, 6, 8):
         raise ValueError(f"size must be 4, 6 or 8; got {size}")
@@ -25,13 +25,13 @@ def othello(size: int = 8) -> Game:
         [
             ("stones", np.uint64, 2),  # of each player; bit `row * size + col`, row 0 at the top
             ("to_play", np.int8),
-            ("moves", np.uint64),  # where who is to play may put a stone; derived from the above
+            ("moves", np.uint64),  # derived: where the player to move may place a stone
         ]
     )
     board = np.uint64((1 << cells) - 1)
     inner_columns = sum(1 << cell for cell in range(cells) if 0 < cell % size < size - 1)
-    # Along a row, along a column and along both diagonals. A line that passes the edge of the board
-    # and goes on at the other would cross an outer column, so those cannot be inside of a line.
+    # Along a row, a column and both diagonals. A line that wraps around the edge of the board would
+    # cross an outer column, so cells of outer columns are excluded from the inside of a line.
     shifts = np.array([1, size, size - 1, size + 1], np.uint64)
     insides = np.array([inner_columns, board, inner_columns, inner_columns], np.uint64)
 
@@ -75,7 +75,7 @@ def othello(size: int = 8) -> Game:
             state.to_play = OVER
 
     def find_moves(own, other):
-        """The empty cells at the end of a line of other's stones that begins at one of own's."""
+        """The empty cells at the end of a line of `other` stones that starts at an `own` stone."""
         found = _0
         for i in range(4):
             shift, line = shifts[i], other & insides[i]
@@ -84,7 +84,7 @@ def othello(size: int = 8) -> Game:
         return found & board & ~(own | other)
 
     def find_turned(own, other, stone):
-        """The stones of other's in lines between `stone` and own's."""
+        """The `other` stones in lines between `stone` and an `own` stone."""
         turned = _0
         for i in range(4):
             shift, line = shifts[i], other & insides[i]
@@ -100,7 +100,7 @@ def othello(size: int = 8) -> Game:
         return nth_bit(moves, random_below(rng, popcount(moves)))
 
     def owner(state, cell):
-        """The player whose stone is on a cell; -1 where there is none."""
+        """The player whose stone is on a cell; -1 for an empty cell."""
         bit = np.uint64(cell)
         if (np.uint64(state.stones[0]) >> bit) & _1 != _0:
             return 0
@@ -153,7 +153,7 @@ def othello(size: int = 8) -> Game:
 def follow_up(first, line, shift):
     """The stones of `line` that follow those of `first` without a gap, towards higher bits.
 
-    A line is at most six stones long, which are reached by one, one, two and two (Kogge-Stone).
+    A line has at most six stones, reached in steps of one, one, two and two (Kogge-Stone).
     """
     reached = line & (first << shift)
     reached |= line & (reached << shift)
@@ -163,7 +163,7 @@ def follow_up(first, line, shift):
 
 
 def follow_down(first, line, shift):
-    """The same towards lower bits."""
+    """The stones of `line` that follow those of `first` without a gap, towards lower bits."""
     reached = line & (first >> shift)
     reached |= line & (reached >> shift)
     pairs = line & (line >> shift)

@@ -11,7 +11,7 @@ SIDES = 6
 
 
 def pig(target: int = 100, num_players: int = 2) -> Game:
-    """Pig: who first has `target` points wins; actions ROLL and STOP, outcome `face - 1`.
+    """Pig: the first player with `target` points wins; actions ROLL and STOP, outcome `face - 1`.
 
     The winner gets 1, each of the others -1 / (num_players - 1).
     """
@@ -30,7 +30,7 @@ def pig(target: int = 100, num_players: int = 2) -> Game:
     )
 
     def legal(state, actions):
-        # Who has enough has won but for saying so.
+        # A player with enough points can only stop, and wins.
         if state.scores[state.turn] + state.turn_total >= target:
             actions[0] = STOP
             return 1

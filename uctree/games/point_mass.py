@@ -1,4 +1,4 @@
-"""A mass on a line is to be brought to rest at the origin by a few pushes: planning, one player."""
+"""Bring a mass on a line to rest at the origin by a few pushes: planning for one player."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from uctree.game import OVER, Box, Game
 
 EFFORT = 0.1  # what a push of 1 costs
 STRONGEST = 2.0
-MOST_STAGES = 127  # that the field `ply` holds
+MOST_STAGES = 127  # the largest number that the field `ply` holds
 
 
 def point_mass(stages: int = 6) -> Game:
-    """One player; every stage pays minus position², minus the cost of the push; rest is rewarded.
+    """One player; a stage costs position² and the push, the last one also the speed squared.
 
-    The best pushes are a linear function of position and speed while none of them is cut off at
-    2, so that they can be told exactly.
+    The best pushes are a linear function of position and speed as long as none of them exceeds 2,
+    so they are known exactly.
     """
     if not isinstance(stages, int) or not 1 <= stages <= MOST_STAGES:
         raise ValueError(f"stages must be a whole number from 1 to {MOST_STAGES}; got {stages!r}")

@@ -14,10 +14,10 @@ LINES = (
 )  # fmt: skip
 FULL = 0b111_111_111
 
-# Whether a set of cells has a line. One look here is faster than eight comparisons.
+# Whether a set of cells has a line. One look-up is faster than eight comparisons.
 HAS_LINE = np.array([any(cells & line == line for line in LINES) for cells in range(FULL + 1)])
 
-# `own` are the stones of who is to play, `taken` those of both.
+# `own`: stones of the player to move, `taken`: stones of both.
 Position = np.dtype([("own", np.int16), ("taken", np.int16), ("to_play", np.int8)])
 
 
@@ -47,7 +47,7 @@ def legal(state, actions):
     taken = state.taken
     count = 0
     for cell in range(9):
-        # Written always and counted if free: a branch here would be a coin toss.
+        # Always written, counted if free: a branch would be mispredicted half of the time.
         actions[count] = cell
         count += (taken >> cell) & 1 == 0
     return count
@@ -70,10 +70,10 @@ def step(state, action, reward):
 
 
 def owner(state, cell):
-    """The player whose stone is on a cell; -1 where there is none."""
+    """The player whose stone is on a cell; -1 for an empty cell."""
     if (state.taken >> cell) & 1 == 0:
         return -1
-    next_player = 0  # also where the episode is over: players take turns
+    next_player = 0  # from the number of stones, so that it also holds after the end
     for other in range(9):
         next_player ^= (state.taken >> other) & 1
     return next_player if (state.own >> cell) & 1 else 1 - next_player

@@ -10,18 +10,18 @@ UP, RIGHT, DOWN, LEFT = 0, 1, 2, 3
 NAMES = ("up", "right", "down", "left")
 SHIFTS = np.array([0, 4, 8, 12])  # of the tiles in a line
 
-# Sets of actions, as bits: those along rows and along columns, those toward a line's first tile and
-# toward its last.
+# Sets of actions, as bits: along rows, along columns; towards the first tile of a line, towards its
+# last.
 FLAT, UPRIGHT = 1 << RIGHT | 1 << LEFT, 1 << UP | 1 << DOWN
 TO_FIRST, TO_LAST = 1 << UP | 1 << LEFT, 1 << RIGHT | 1 << DOWN
 HAS_LARGEST = 1 << 4  # one more bit beside those of actions
 
-# A tile is its exponent, 0 where the cell is empty; a line is four tiles of four bits each, the
-# first one lowest. Rows and columns are both kept: a move is then four looks into a table.
+# A tile is its exponent, 0 for an empty cell; a line is four tiles of four bits each, the first one
+# lowest. Both rows and columns are stored, so that a move is four table look-ups.
 Position = np.dtype(
     [
-        ("lines", np.uint16, (2, 4)),  # the rows, and the same tiles once more as columns
-        ("moves", np.int8),  # bit `action` where it is legal
+        ("lines", np.uint16, (2, 4)),  # the rows, and the same tiles as columns
+        ("moves", np.int8),  # bit `action` if it is legal
         ("to_play", np.int8),
     ]
 )
@@ -57,9 +57,9 @@ def twenty48(max_tile: int = 2048) -> Game:
         playout=playout,
         observe=observe,
         observation_shape=(largest + 1, 4, 4),
-        # No payoff_range: bounds are far above what play reaches, and a search told of them would
-        # try everything alike. For plies there is one: before the last move 16 tiles add up to at
-        # most 8 * max_tile, and every second ply adds at least 2.
+        # No payoff_range: the bounds are far above what play reaches, and a search that scales by
+        # them would hardly tell actions apart. Plies are bounded: before the last move 16 tiles add
+        # up to at most 8 * max_tile, and every second ply adds at least 2.
         max_plies=8 * max_tile,
         key_fields=("lines", "to_play"),
         show=show,
@@ -69,10 +69,10 @@ def twenty48(max_tile: int = 2048) -> Game:
 
 
 def line_tables(largest: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """What a move makes of each line, what that pays, and the set of actions that change the line.
+    """The result of a move for each line, its reward, and the set of actions that change the line.
 
-    The first is [to its last tile, line], the others [line]. The set is for both kinds of line; it
-    has HAS_LARGEST where a tile is `largest`.
+    The first is [towards the last tile, line], the others are [line]. The set is for rows and
+    columns; it has HAS_LARGEST if a tile is `largest`.
     """
     lines = np.arange(1 << 16)
     tiles = (lines[:, None] >> SHIFTS) & 15
@@ -89,10 +89,10 @@ def _packed(tiles: np.ndarray) -> np.ndarray:
 
 
 def _merged(tiles: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Lines, [line, tile], after a move toward their first tile, and what it pays."""
+    """Lines, [line, tile], after a move towards their first tile, and its reward."""
     tiles, pays = _slid(tiles), np.zeros(len(tiles))
     for i in range(3):
-        # Two tiles of 32768 would not fit; an episode ends before there are two.
+        # Two tiles of 32768 do not fit; an episode ends before there are two.
         equal = (tiles[:, i] == tiles[:, i + 1]) & (tiles[:, i] > 0) & (tiles[:, i] < 15)
         tiles[equal, i] += 1
         tiles[equal, i + 1] = 0
@@ -101,7 +101,7 @@ def _merged(tiles: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _slid(tiles: np.ndarray) -> np.ndarray:
-    """Lines with their empty cells moved to the end."""
+    """Lines whose empty cells are moved to the end."""
     return np.take_along_axis(tiles, np.argsort(tiles == 0, axis=1, kind="stable"), axis=1)
 
 
@@ -178,7 +178,7 @@ def slide(state, action, reward, data):
 
 
 def playout(state, rng, reward, data):
-    # Cells and moves are drawn until one will do, which is faster than to list all that would.
+    # Cells and moves are drawn until one is legal, which is faster than listing the legal ones.
     while state.to_play != OVER:
         if state.to_play == CHANCE:
             cell = random_below(rng, 16)

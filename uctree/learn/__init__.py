@@ -1,4 +1,8 @@
-"""Networks that value leaves, and their training; torch is loaded where it is needed."""
+"""Networks that value leaves, and their training; torch is loaded when it is first needed.
+
+Imported by `cli`; it uses `arena`, `mcts`, `engine` and `workers`.
+Read `training.py` first, then `selfplay.py` and `run.py`.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from uctree.learn.extras import load_module
 
-# Threads that wait for each other busily are several times slower beside other processes. It is
-# read when torch is loaded.
+# Threads that spin while they wait are several times slower beside other busy processes. OpenMP
+# reads this when torch is loaded.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 if TYPE_CHECKING:
@@ -58,8 +62,8 @@ __all__ = [
     "write_report",
 ]
 
-# The public names and the modules they are in.
-_LATER = {
+# The public names, and the modules that define them.
+_LAZY = {
     "evaluator": "inference", "export_onnx": "inference", "load_onnx": "inference",
     "predictor": "inference",
     "Network": "network", "build": "network", "check_network": "network",
@@ -70,16 +74,16 @@ _LATER = {
     "NetworkAgent": "agents", "write_report": "report", "Progress": "training", "train": "training",
 }  # fmt: skip
 _MODULES = (
-    "agents", "checkpoints", "diagnosis", "exact", "inference", "kept", "ladder", "network",
-    "options", "replay", "replies", "report", "run", "selfplay", "targets", "training",
+    "agents", "checkpoints", "diagnosis", "exact", "inference", "ladder", "network", "options",
+    "pretrained", "replay", "replies", "report", "run", "selfplay", "targets", "training",
 )  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LATER and name not in _MODULES:
+    if name not in _LAZY and name not in _MODULES:
         raise AttributeError(f"module 'uctree.learn' has no attribute {name!r}")
-    module = load_module(f"uctree.learn.{_LATER.get(name, name)}")
-    value = getattr(module, name) if name in _LATER else module
+    module = load_module(f"uctree.learn.{_LAZY.get(name, name)}")
+    value = getattr(module, name) if name in _LAZY else module
     globals()[name] = value
     return value
 

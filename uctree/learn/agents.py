@@ -1,4 +1,4 @@
-"""Networks of runs as agents of matches."""
+"""Agents for matches that search with the network of a run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class NetworkAgent:
-    """Takes what a search finds whose leaves are valued by the network of a run.
+    """An agent that plays the action of a search; a run's network values the leaves.
 
     >>> NetworkAgent("runs/ttt", simulations=200, iteration=40).settings["simulations"]
     200
@@ -31,21 +31,21 @@ class NetworkAgent:
         """
         Args:
             run: the folder of a run, or of one of its checkpoints.
-            simulations, seconds: the budget of each search; as in training where none is given.
-            iteration: of the checkpoint; by default the newest.
-            network: where it is a module of one's own, one like it, whose weights are replaced.
+            simulations, seconds: the budget of each search; by default that of training.
+            iteration: that of the checkpoint; by default the newest.
+            network: for a custom module, one of the same architecture; its weights are loaded.
             options: as in `uctree.search`.
         """
         if "evaluator" in options:
-            raise TypeError("the network of the run is the evaluator; leave evaluator= away")
+            raise TypeError("the network of the run is the evaluator; omit evaluator=")
         self.run, self.iteration, self.network = run, iteration, network
         self.settings = {"simulations": simulations, "seconds": seconds} | options
         budget = {} if simulations or seconds else {"simulations": 1}
-        SearchAgent(**self.settings | budget)  # refuses what no search has
+        SearchAgent(**self.settings | budget)  # raises if an option is unknown
         self.agent: SearchAgent | None = None
 
     def prepare(self, game: Game) -> None:
-        """Load the network, and compile the search; UctreeError where it is of another game."""
+        """Load the network and compile the search; UctreeError if its game is another one."""
         learned = self._load(game)
         settings = self.settings | {"evaluator": learned.evaluator()}
         if self.settings["simulations"] is None and self.settings["seconds"] is None:
@@ -72,15 +72,15 @@ class NetworkAgent:
     @property
     def _prepared(self) -> SearchAgent:
         if self.agent is None:
-            raise UctreeError("an agent begins an episode before it acts")
+            raise UctreeError("call begin(game, player, seed) before act(state) or watch(...)")
         return self.agent
 
 
 def network_agent(text: str, iteration: int | None = None) -> NetworkAgent:
-    """The agent of a text as `network(run="runs/ttt", simulations=200, selection=puct(c=2))`.
+    """The agent that a text such as `network(run="runs/ttt", simulations=200)` describes.
 
     Args:
-        iteration: of the checkpoint, where the text does not say.
+        iteration: that of the checkpoint, if the text does not give one.
     """
     rules = [specs.rule_functions(option) for option in specs.RULES]
     functions = {name: rule for each in rules for name, rule in each.items()}
@@ -94,7 +94,7 @@ def network_agent(text: str, iteration: int | None = None) -> NetworkAgent:
 
 
 def newest_iteration(run: str, game: Game) -> int | None:
-    """The checkpoint that a run's network is of now; None for the folder of a checkpoint."""
+    """The iteration of a run's newest checkpoint; None if the folder is itself a checkpoint."""
     if (Path(run) / "manifest.json").exists():
         return None
     return Run.open(run, game).learned().checkpoint.iteration

@@ -1,12 +1,12 @@
-"""Checkpoints: a network, its optimiser, counters and generators as one folder, or not at all.
+"""Checkpoints: a network, its optimiser, counters and generators in one folder, written atomically.
 
     000120/
       weights.safetensors      the network
-      averaged.safetensors     its averaged weights, where there are some
+      averaged.safetensors     its averaged weights, if weights are averaged
       optimizer.safetensors    tensors of the optimiser, named index.name
-      manifest.json            all the rest, with size and SHA-256 of each of the files; sealed
+      manifest.json            all the rest, with size and SHA-256 of each file, and a checksum
 
-A folder is complete in itself: its manifest has the game, the options and the shape of the network.
+A folder is self-contained: its manifest has the game, the options and the network's description.
 Everything in it is numbers and text, and nothing is ever unpickled.
 """
 
@@ -45,19 +45,19 @@ Generator = Union[np.random.Generator, "torch.Generator"]
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """What training was at the end of an iteration."""
+    """The state of training at the end of an iteration."""
 
     iteration: int
     weights: Arrays = field(repr=False)
     averaged: Arrays | None = field(repr=False)
-    # The tensors of its state, named index.name; and of its settings "groups" and "numbers".
+    # The tensors of the optimiser's state, named index.name; `settings` has its groups and numbers.
     optimizer: Arrays = field(repr=False)
     settings: dict[str, Any] = field(repr=False)
     counters: dict[str, int | float]
     generators: dict[str, Any] = field(repr=False)  # the states of generators by name
     replay_end: int  # positions of the replay that training had seen
-    network: dict[str, Any]  # as `network.describe` tells it
-    game: dict[str, Any]  # as `treefile.describe_game` tells it
+    network: dict[str, Any]  # from `network.describe`
+    game: dict[str, Any]  # from `describe_game`
     options: dict[str, Any]
     weights_sha256: str = ""  # of the file
     folder: Path | None = None
@@ -67,12 +67,12 @@ class Checkpoint:
         optimizer: torch.optim.Optimizer | None = None,
         generators: Mapping[str, Generator] | None = None,
     ) -> None:  # fmt: skip
-        """Give live objects the state they had; UctreeError where they do not fit."""
+        """Load the checkpoint into these objects; UctreeError if one does not fit."""
         if network is not None:
             load_weights(self.weights, network, f"the network of checkpoint {self.iteration}")
         if averaged is not None:
-            told = f"the averaged network of checkpoint {self.iteration}"
-            load_weights(self.best_weights, averaged, told)
+            name = f"the averaged network of checkpoint {self.iteration}"
+            load_weights(self.best_weights, averaged, name)
         if optimizer is not None:
             self._load_optimizer(optimizer)
         for name, generator in (generators or {}).items():
@@ -85,7 +85,7 @@ class Checkpoint:
 
     @property
     def best_weights(self) -> Arrays:
-        """The averaged weights where there are some, the last ones otherwise."""
+        """The averaged weights; the last ones if weights are not averaged."""
         return self.weights if self.averaged is None else self.averaged
 
     def _load_optimizer(self, optimizer: torch.optim.Optimizer) -> None:
@@ -106,21 +106,21 @@ class Checkpoint:
         except (KeyError, ValueError, TypeError, AttributeError) as error:
             raise UctreeError(
                 f"checkpoint {self.iteration} is of another optimiser than "
-                f"{type(optimizer).__name__}: {error}; go on with the one it was trained with"
+                f"{type(optimizer).__name__}: {error}; resume with the optimiser of the training"
             ) from error
 
 
-# --- live objects to plain ones, and back --------------------------------------------------------
+# --- torch objects to arrays and JSON, and back --------------------------------------------------
 
 
-def arrays_of(weights: Weights) -> Arrays:
-    """The tensors of a module as arrays of their own, by name."""
+def to_arrays(weights: Weights) -> Arrays:
+    """Copies of a module's tensors as arrays, by name."""
     tensors = weights if isinstance(weights, Mapping) else weights.state_dict()
     return {name: _array(tensor, name) for name, tensor in tensors.items()}
 
 
 def optimizer_state(optimizer: torch.optim.Optimizer) -> tuple[Arrays, dict[str, Any]]:
-    """The tensors of an optimiser, and the numbers beside them."""
+    """The tensors of an optimiser's state, and its other settings for JSON."""
     import torch
 
     content = optimizer.state_dict()
@@ -163,16 +163,16 @@ def _set_generator(generator: Generator, content: Any, name: str) -> None:
 
 
 def _array(tensor: Any, name: str) -> np.ndarray:
-    """A tensor as an array of its own that lies in one piece."""
+    """A contiguous copy of a tensor as an array."""
     if not isinstance(tensor, np.ndarray):
         tensor = tensor.detach().cpu()
         try:
             tensor = tensor.numpy()
         except TypeError as error:
             raise UctreeError(
-                f"{name} cannot be stored: {error}; keep the weights that are saved as float32"
+                f"{name} cannot be stored: {error}; convert the weights to float32 to save them"
             ) from None
-    # Safetensors writes the bytes as they lie, so that a view would come back scrambled.
+    # Safetensors writes the bytes in memory order, so a view would come back scrambled.
     return np.array(tensor, order="C")
 
 
@@ -182,35 +182,35 @@ def _tensor(array: np.ndarray) -> torch.Tensor:
     return torch.from_numpy(np.array(array))
 
 
-def load_weights(arrays: Arrays, weights: Weights, told: str) -> None:
-    """Copy arrays into a module or into tensors by name."""
+def load_weights(arrays: Arrays, weights: Weights, name: str) -> None:
+    """Copy arrays into a module or into tensors by name; `name` is for the message."""
     import torch
 
     own: Mapping[str, Any] = weights if isinstance(weights, Mapping) else weights.state_dict()
     missing, extra = sorted(set(own) - set(arrays)), sorted(set(arrays) - set(own))
     wrong = [
-        f"{name} is {arrays[name].shape} in the checkpoint and {tuple(own[name].shape)} here"
-        for name in own
-        if name in arrays and arrays[name].shape != tuple(own[name].shape)
+        f"{key} is {arrays[key].shape} in the checkpoint and {tuple(own[key].shape)} here"
+        for key in own
+        if key in arrays and arrays[key].shape != tuple(own[key].shape)
     ]
-    wrong += [f"the checkpoint has no {name}" for name in missing]
-    wrong += [f"there is no {name} here" for name in extra]
+    wrong += [f"the checkpoint has no {key}" for key in missing]
+    wrong += [f"there is no {key} here" for key in extra]
     if wrong:
         raise UctreeError(
-            f"{told} does not fit: {'; '.join(wrong[:5])}"
-            f"{f' and {len(wrong) - 5} more' if len(wrong) > 5 else ''}. Give the network that was "
-            "trained, with the same sizes"
+            f"{name} does not fit: {'; '.join(wrong[:5])}"
+            f"{f' and {len(wrong) - 5} more' if len(wrong) > 5 else ''}. Pass a network of the "
+            "architecture that was trained"
         )
     with torch.no_grad():
-        for name, tensor in own.items():
-            tensor.copy_(_tensor(arrays[name]))
+        for key, tensor in own.items():
+            tensor.copy_(_tensor(arrays[key]))
 
 
 # --- writing -------------------------------------------------------------------------------------
 
 
 def write(folder: Path, checkpoint: Checkpoint) -> Checkpoint:
-    """Write a checkpoint under the name `folder`, whole or not at all; it, with its hash."""
+    """The checkpoint with its hash, after it was written to `folder` atomically."""
     save = load_module("safetensors.numpy").save
     contents = {WEIGHTS: save(checkpoint.weights)}
     if checkpoint.averaged is not None:
@@ -238,7 +238,7 @@ def write(folder: Path, checkpoint: Checkpoint) -> Checkpoint:
         "optimizer": checkpoint.settings,
         "generators": checkpoint.generators,
     }
-    with files.told(folder, f"writing checkpoint {checkpoint.iteration}"):
+    with files.explain_os_errors(folder, f"writing checkpoint {checkpoint.iteration}"):
         _write_folder(folder, contents, manifest)
     digest = str(written[f"{WEIGHTS}.safetensors"]["sha256"])
     return replace(checkpoint, weights_sha256=digest, folder=folder)
@@ -246,14 +246,14 @@ def write(folder: Path, checkpoint: Checkpoint) -> Checkpoint:
 
 def _write_folder(folder: Path, contents: dict[str, bytes], manifest: dict[str, Any]) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
-    temporary = files.temporary(folder.parent)
+    temporary = files.temporary_path(folder.parent)
     temporary.mkdir()
     try:
         for name, content in contents.items():
             with replacing(temporary / f"{name}.safetensors") as file:
                 file.write(content)
-        files.write_sealed(temporary / "manifest.json", manifest)
-        if folder.exists():  # of the same iteration, damaged or from before a fall back
+        files.write_json(temporary / "manifest.json", manifest)
+        if folder.exists():  # of the same iteration: damaged, or from before the run went back
             files.delete_folder(folder)
         os.replace(temporary, folder)
     except BaseException:
@@ -287,7 +287,7 @@ class _Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read(folder: Path) -> Checkpoint:
-    """The checkpoint in a folder, each file held against its hash; UctreeError where it is not."""
+    """The checkpoint of a folder; UctreeError if a file is missing or does not match its hash."""
     try:
         manifest = _read_manifest(folder / "manifest.json")
         arrays = {
@@ -296,10 +296,10 @@ def read(folder: Path) -> Checkpoint:
         }
     except OSError as error:
         name = Path(error.filename or folder).name
-        raise UctreeError(f"{folder} is not whole: {name}: {error.strerror or error}") from error
+        raise UctreeError(f"{folder} is incomplete: {name}: {error.strerror or error}") from error
     weights = arrays[WEIGHTS]
     if weights is None:
-        raise UctreeError(f"{folder} is not whole: its manifest names no {WEIGHTS}.safetensors")
+        raise UctreeError(f"{folder} is incomplete: its manifest names no {WEIGHTS}.safetensors")
     return Checkpoint(
         iteration=manifest.iteration, weights=weights, averaged=arrays[AVERAGED],
         optimizer=arrays[OPTIMIZER] or {}, settings=manifest.optimizer,
@@ -311,12 +311,12 @@ def read(folder: Path) -> Checkpoint:
 
 
 def read_replay_end(folder: Path) -> int:
-    """The cursor of the replay in a checkpoint, without reading the rest of it."""
+    """The replay cursor of a checkpoint, without reading its tensors."""
     return _read_manifest(folder / "manifest.json").replay_end
 
 
 def _read_manifest(path: Path) -> _Manifest:
-    content = files.read_sealed(path)
+    content = files.read_json(path)
     if content.get("format") != FORMAT or content.get("version") != VERSION:
         raise UctreeError(
             f"{path} has the format {content.get('format')!r}, version "
@@ -330,7 +330,7 @@ def _read_manifest(path: Path) -> _Manifest:
 
 
 def _read_arrays(path: Path, expected: dict[str, _File]) -> Arrays | None:
-    """The arrays of a file; None where the manifest knows of none."""
+    """The arrays of a file; None if the manifest does not list it."""
     if path.name not in expected:
         return None
     entry = expected[path.name]
@@ -338,8 +338,7 @@ def _read_arrays(path: Path, expected: dict[str, _File]) -> Arrays | None:
         size = os.fstat(file.fileno()).st_size
         if size != entry.bytes:
             raise UctreeError(
-                f"{path} has {size:,} bytes, and {entry.bytes:,} were written: it was cut off or "
-                "changed"
+                f"{path} has {size:,} bytes, expected {entry.bytes:,}: it was truncated or changed"
             )
         content = file.read()
     if hashlib.sha256(content).hexdigest() != entry.sha256:

@@ -1,4 +1,4 @@
-"""Whether a network is right: its values against what came of them, its policy against search."""
+"""Diagnosis of a network: its values against outcomes, its policy against that of search."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ import numpy as np
 
 from uctree.arena.ratings import mean_interval
 from uctree.game import Game
+from uctree.learn.batched_play import BatchedGame, NetworkSearch, predict
 from uctree.learn.targets import divergence, n_step_returns
-from uctree.learn.together import Play, Searches, predict
 
-BINS = 10  # of predicted values
+NUM_BINS = 10  # of predicted values
 
 
-def diagnose(searches: Searches, plays: Sequence[Play]) -> dict[str, Any]:
-    """Numbers about the positions of games in which a network had every seat."""
-    game = searches.game
-    states = [play.ended.states[note.ply] for play in plays for note in play.notes]
-    roots = [note.root for play in plays for note in play.notes]
-    units = np.repeat(np.arange(len(plays)), [len(play.notes) for play in plays])
-    outcomes = np.concatenate([_outcomes(game, play) for play in plays])
-    priors, values = predict(game, searches.evaluator, states)
+def diagnose(search: NetworkSearch, games: Sequence[BatchedGame]) -> dict[str, Any]:
+    """Numbers about the positions of games in which the network had every seat."""
+    game = search.game
+    states = [each.record.states[ply.ply] for each in games for ply in each.searched]
+    roots = [ply.root for each in games for ply in each.searched]
+    game_ids = np.repeat(np.arange(len(games)), [len(each.searched) for each in games])
+    outcomes = np.concatenate([_outcomes(game, each) for each in games])
+    priors, values = predict(game, search.evaluator, states)
     raw = [row[root.actions] for row, root in zip(priors, roots, strict=True)]
-    policies = [searches.policy(root) for root in roots]
+    policies = [search.policy(root) for root in roots]
     expected = np.array([root.value[root.to_play] for root in roots])
     changed = [
-        root.actions[np.argmax(row)] != searches.action(root)
+        root.actions[np.argmax(row)] != search.action(root)
         for row, root in zip(raw, roots, strict=True)
     ]
     surprises = [divergence(policy, row) for policy, row in zip(policies, raw, strict=True)]
-    rows = reliability(values[:, 0], outcomes, units, edges_for(game, values[:, 0]))
-    searched = reliability(expected, outcomes, units, edges_for(game, expected))
+    rows = reliability(values[:, 0], outcomes, game_ids, bin_edges(game, values[:, 0]))
+    searched = reliability(expected, outcomes, game_ids, bin_edges(game, expected))
     return {
-        "games": len(plays),
+        "games": len(games),
         "positions": len(states),
         "value_error": calibration_error(rows),
         "search_value_error": calibration_error(searched),
@@ -47,15 +47,15 @@ def diagnose(searches: Searches, plays: Sequence[Play]) -> dict[str, Any]:
     }
 
 
-def _outcomes(game: Game, play: Play) -> np.ndarray:
-    """What came of each noted position, for the player who was to play."""
-    rewards = play.ended.episode.rewards
+def _outcomes(game: Game, played: BatchedGame) -> np.ndarray:
+    """The returns from each searched position on, for the player to move there."""
+    rewards = played.record.episode.rewards
     returns = n_step_returns(rewards, discount=game.discount)
-    return np.array([returns[note.ply, note.root.to_play] for note in play.notes])
+    return np.array([returns[ply.ply, ply.root.to_play] for ply in played.searched])
 
 
 def entropy(policy: np.ndarray) -> float:
-    """How undecided a policy is, in nats.
+    """The entropy of a policy, in nats.
 
     >>> round(entropy(np.array([0.5, 0.5, 0.0])), 6) == round(math.log(2), 6)
     True
@@ -63,57 +63,60 @@ def entropy(policy: np.ndarray) -> float:
     return float(-divergence(policy, np.ones(len(policy))))
 
 
-def edges_for(game: Game, predicted: np.ndarray) -> np.ndarray:
-    """Where bins of values end: at equal parts of the range of payoffs, else at quantiles."""
+def bin_edges(game: Game, predicted: np.ndarray) -> np.ndarray:
+    """The edges of bins of values: equal parts of the payoff range, or quantiles without one."""
     if game.payoff_range is None:
-        return np.quantile(predicted, np.linspace(0.0, 1.0, BINS + 1))
-    return np.linspace(game.payoff_range.min(), game.payoff_range.max(), BINS + 1)
+        return np.quantile(predicted, np.linspace(0.0, 1.0, NUM_BINS + 1))
+    return np.linspace(game.payoff_range.min(), game.payoff_range.max(), NUM_BINS + 1)
 
 
 def reliability(
-    predicted: np.ndarray, outcomes: np.ndarray, units: np.ndarray, edges: np.ndarray
+    predicted: np.ndarray, outcomes: np.ndarray, game_ids: np.ndarray, edges: np.ndarray
 ) -> list[dict[str, Any]]:
-    """For each bin of predicted values that is not empty, their mean and that of the outcomes.
+    """The mean predicted value and the mean outcome of each bin of values that is not empty.
 
     Args:
-        units: the game of each position; intervals weigh games, since positions of one are alike.
-        edges: the ends of the bins; what lies beyond them is in the first or the last one.
+        game_ids: the game of each position; positions of one game are correlated, so intervals
+            count games.
+        edges: those of the bins; values beyond them belong to the first or the last bin.
 
     >>> rows = reliability(np.array([0.1, 0.3, 0.9]), np.array([0.0, 1.0, 1.0]),
     ...                    np.array([0, 1, 2]), np.array([0.0, 0.5, 1.0]))
     >>> [(row["positions"], round(row["predicted"], 2), row["outcome"]) for row in rows]
     [(2, 0.2, 0.5), (1, 0.9, 1.0)]
     """
-    hull = min(edges[0], outcomes.min()), max(edges[-1], outcomes.max())
+    bounds = min(edges[0], outcomes.min()), max(edges[-1], outcomes.max())
     bins = np.clip(np.searchsorted(edges, predicted, side="right") - 1, 0, len(edges) - 2)
     rows = []
     for number in np.unique(bins):
-        here = bins == number
+        inside = bins == number
         rows.append({
             "low": float(edges[number]),
             "high": float(edges[number + 1]),
-            "positions": int(here.sum()),
-            "predicted": float(predicted[here].mean()),
-            "outcome": float(outcomes[here].mean()),
-            "outcome_interval": _within(hull, finite(_interval(outcomes[here], units[here]))),
+            "positions": int(inside.sum()),
+            "predicted": float(predicted[inside].mean()),
+            "outcome": float(outcomes[inside].mean()),
+            "outcome_interval": _clipped(
+                bounds, finite_interval(_interval(outcomes[inside], game_ids[inside]))
+            ),
         })  # fmt: skip
     return rows
 
 
-def _interval(outcomes: np.ndarray, units: np.ndarray) -> tuple[float, float]:
-    """The interval of the mean of all outcomes, where those of one unit go together."""
-    _, places = np.unique(units, return_inverse=True)
-    counts = np.bincount(places)
-    away = np.bincount(places, outcomes - outcomes.mean()) / counts.mean()
-    return mean_interval(outcomes.mean() + away)
+def _interval(outcomes: np.ndarray, game_ids: np.ndarray) -> tuple[float, float]:
+    """The interval of the mean of all outcomes, with the games as independent samples."""
+    _, indices = np.unique(game_ids, return_inverse=True)
+    counts = np.bincount(indices)
+    deviations = np.bincount(indices, outcomes - outcomes.mean()) / counts.mean()
+    return mean_interval(outcomes.mean() + deviations)
 
 
-def _within(hull: tuple[float, float], interval: list[float] | None) -> list[float] | None:
-    return None if interval is None else np.clip(interval, *hull).tolist()
+def _clipped(bounds: tuple[float, float], interval: list[float] | None) -> list[float] | None:
+    return None if interval is None else np.clip(interval, *bounds).tolist()
 
 
 def calibration_error(rows: Sequence[dict[str, Any]]) -> float:
-    """By how much values are off: the distance of means in each bin, weighed by its positions.
+    """The expected calibration error of values: distances of means by bin, weighted by positions.
 
         ECE = Σ_b n_b/n |mean value_b - mean outcome_b|                                 [Eq. 73]
 
@@ -126,10 +129,10 @@ def calibration_error(rows: Sequence[dict[str, Any]]) -> float:
     return float(off / total)
 
 
-def finite(interval: tuple[float, float]) -> list[float] | None:
-    """An interval as JSON has it; None where it is not known.
+def finite_interval(interval: tuple[float, float]) -> list[float] | None:
+    """An interval as a list for JSON; None if an end is infinite.
 
-    >>> finite((0.0, 1.0)), finite((-math.inf, math.inf))
+    >>> finite_interval((0.0, 1.0)), finite_interval((-math.inf, math.inf))
     ([0.0, 1.0], None)
     """
     return [float(end) for end in interval] if all(map(math.isfinite, interval)) else None

@@ -1,4 +1,4 @@
-"""Modules that the extra `learn` installs, or that need one; loaded where they are used."""
+"""Modules that the extra `learn` installs or that need it, loaded when they are first used."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def load_module(name: str) -> Any:
-    """The module of that name; an error says how to install what it lacks."""
+    """The module of this name; if a package is missing, the error says how to install it."""
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:

@@ -1,7 +1,7 @@
-"""Files of a run: JSON under a seal, temporaries, the lock, and a full disk in words.
+"""Files of a run: JSON with a checksum, temporary files, the lock, messages about full disks.
 
-A sealed file is a JSON object whose last entry is the SHA-256 of all the others, so that a changed
-digit in it is noticed. Nothing that is read here is ever executed.
+The last entry of a JSON object here is the SHA-256 of all the others, so that any change of the
+file is noticed. Nothing that is read here is ever executed.
 """
 
 from __future__ import annotations
@@ -21,45 +21,45 @@ import numpy as np
 from uctree.errors import UctreeError
 from uctree.treefile import replacing
 
-TEMPORARY = ".uctree-"  # how the names of files begin that are not complete yet
-LARGEST_JSON = 1 << 24  # bytes
-SEAL = "sha256"
+TEMPORARY = ".uctree-"  # the prefix of files that are not complete yet
+MAX_JSON_BYTES = 1 << 24  # bytes
+CHECKSUM = "sha256"
 
 
-def write_sealed(path: Path, content: dict[str, Any]) -> None:
-    """Write a JSON object with its seal in one go; what was there before stays until then."""
-    content = json.loads(json.dumps(content, default=plain))
-    text = json.dumps(content | {SEAL: _seal(content)}, indent=1).encode() + b"\n"
+def write_json(path: Path, content: dict[str, Any]) -> None:
+    """Replace a file atomically by a JSON object and its checksum."""
+    content = json.loads(json.dumps(content, default=to_builtin))
+    text = json.dumps(content | {CHECKSUM: _checksum(content)}, indent=1).encode() + b"\n"
     with replacing(path) as file:
         file.write(text)
 
 
-def read_sealed(path: Path) -> dict[str, Any]:
-    """The content of a file that `write_sealed` wrote; UctreeError where it is not that any more.
+def read_json(path: Path) -> dict[str, Any]:
+    """The content of a file that `write_json` wrote; UctreeError if it was changed since.
 
-    FileNotFoundError where there is none.
+    FileNotFoundError if there is no such file.
     """
     with open(path, "rb") as file:
-        text = file.read(LARGEST_JSON + 1)
+        text = file.read(MAX_JSON_BYTES + 1)
     try:
-        if len(text) > LARGEST_JSON:
-            raise ValueError(f"it has more than {LARGEST_JSON:,} bytes")
+        if len(text) > MAX_JSON_BYTES:
+            raise ValueError(f"it has more than {MAX_JSON_BYTES:,} bytes")
         content = json.loads(text.decode())
         if not isinstance(content, dict):
             raise ValueError(f"it holds {type(content).__name__}, expected an object")
-        if content.pop(SEAL, None) != _seal(content):
+        if content.pop(CHECKSUM, None) != _checksum(content):
             raise ValueError("its checksum is wrong")
     except (ValueError, RecursionError) as error:
         raise UctreeError(f"{path} was changed or damaged after it was written: {error}") from None
     return content
 
 
-def _seal(content: dict[str, Any]) -> str:
+def _checksum(content: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-def plain(value: Any) -> Any:
-    """What JSON has for a number or an array of NumPy; UctreeError for all else."""
+def to_builtin(value: Any) -> Any:
+    """A NumPy number or array as JSON can hold it; UctreeError for any other type."""
     if isinstance(value, (np.generic, np.ndarray)):
         return value.tolist()
     raise UctreeError(
@@ -68,23 +68,23 @@ def plain(value: Any) -> Any:
 
 
 @contextlib.contextmanager
-def told(path: Path, doing: str) -> Iterator[None]:
-    """Turn what the system says of files into a UctreeError that says what to do."""
+def explain_os_errors(path: Path, doing: str) -> Iterator[None]:
+    """Turn an OSError into a UctreeError that says what to do."""
     try:
         yield
     except OSError as error:
         raise UctreeError(
-            f"{path}: {error.strerror or error} while {doing}. What was complete before is still "
-            "there; make room or mend the folder, and the same call goes on"
+            f"{path}: {error.strerror or error} while {doing}. Complete files are unchanged; free "
+            "disk space or fix the folder, then repeat the call to continue"
         ) from error
 
 
 def write_at(file: IO[bytes], size: int, content: bytes) -> None:
-    """Write bytes behind the first `size` of a file; where they do not all fit, it keeps those."""
+    """Write bytes at the offset `size` of a file; an error leaves the file with `size` bytes."""
     rest = memoryview(content)
     try:
-        file.seek(size)  # what a write that failed may have left there is written over
-        while rest:  # a disk that fills up may take a part
+        file.seek(size)  # a failed write may have left bytes there; they are overwritten
+        while rest:  # a disk that is almost full may take only a part
             rest = rest[file.write(rest) :]
     except BaseException:
         with contextlib.suppress(OSError):
@@ -92,13 +92,13 @@ def write_at(file: IO[bytes], size: int, content: bytes) -> None:
         raise
 
 
-def temporary(folder: Path) -> Path:
-    """A name in `folder` that `sweep` takes away where it is left over."""
+def temporary_path(folder: Path) -> Path:
+    """A new name in `folder`; `delete_temporaries` deletes it if a process leaves it behind."""
     return folder / f"{TEMPORARY}{os.urandom(8).hex()}"
 
 
-def sweep(folder: Path) -> None:
-    """Delete what a killed process left half written."""
+def delete_temporaries(folder: Path) -> None:
+    """Delete the incomplete files and folders that a killed process left."""
     for path in folder.glob(f"{TEMPORARY}*"):
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)
@@ -108,14 +108,14 @@ def sweep(folder: Path) -> None:
 
 
 def delete_folder(folder: Path) -> None:
-    """Delete a folder so that no half of it is ever seen under its name."""
-    aside = temporary(folder.parent)
+    """Delete a folder; it is renamed first, so that its name never shows a part of it."""
+    aside = temporary_path(folder.parent)
     os.replace(folder, aside)
     shutil.rmtree(aside, ignore_errors=True)
 
 
 def sync_folder(folder: Path) -> None:
-    """Make new names in a folder outlive a power cut."""
+    """Make new names in a folder survive a power cut."""
     if sys.platform == "win32":
         return
     number = os.open(folder, os.O_RDONLY)
@@ -126,7 +126,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def lock(folder: Path) -> IO[bytes]:
-    """An open file that keeps others from writing to a folder until it is closed."""
+    """An open lock file; until it is closed, no other process can lock the folder."""
     file = open(folder / "lock", "ab")  # noqa: SIM115 (it stays open)
     try:
         import fcntl
@@ -137,7 +137,7 @@ def lock(folder: Path) -> IO[bytes]:
     except BlockingIOError:
         file.close()
         raise UctreeError(
-            f"{folder} is in use by another process that trains in it; wait for it, end it, or "
-            "give another folder"
+            f"{folder} is in use by another process that trains in it; wait for it, stop it, or "
+            "choose another folder"
         ) from None
     return file

@@ -1,4 +1,4 @@
-"""What a checkpoint is worth: games against opponents that stay the same, ratings, diagnosis."""
+"""The strength of a checkpoint: games against fixed opponents, ratings, diagnosis."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from uctree.arena.standings import MatchResult
 from uctree.errors import UctreeError
 from uctree.evaluators import Evaluator
 from uctree.game import Game
-from uctree.learn.diagnosis import diagnose, finite
+from uctree.learn.batched_play import BatchedGame, NetworkSearch, network_seat, play_batched
+from uctree.learn.diagnosis import diagnose, finite_interval
 from uctree.learn.exact import agreement
 from uctree.learn.options import Options
-from uctree.learn.together import Play, Searches, network_seat, play_together
 
 if TYPE_CHECKING:
     from uctree.learn.run import Run
@@ -33,46 +33,46 @@ OPPONENTS: dict[str, str] = {
     "playout_100": "search(simulations=100)",
     "playout_1000": "search(simulations=1000)",
 }
-OPENINGS = (2, 1, 0)  # random plies that games begin with; fewer where a game is over by then
-ANCHOR = "random"  # whose rating is 0
+OPENINGS = (2, 1, 0)  # random plies that games begin with; fewer if the game is over by then
+ANCHOR = "random"  # the agent whose rating is 0
 
-Tell = Callable[[int, int], None]
+OnProgress = Callable[[int, int], None]
 
 
 def measure(
     game: Game, evaluator: Evaluator, options: Options, *, past: Evaluator | None = None,
-    seed: int = 0, progress: Tell | None = None,
+    seed: int = 0, progress: OnProgress | None = None,
 ) -> dict[str, Any]:  # fmt: skip
-    """How strong a network's search is and how right the network, as numbers for JSON.
+    """The strength of a network's search and the accuracy of the network, as numbers for JSON.
 
-    The search has the simulations of self-play, no noise, and takes the best action. Every opponent
-    is met in `options.ladder_games` games, each opening in all seatings; with more than two players
-    it has all other seats. Alone, a player is compared with opponents that play the same openings
-    with the same dice. Then as many games of the network against itself, for the diagnosis, and
-    exact play where that is known.
+    The search has the simulations of self-play, no noise, and takes the best action. It plays
+    `options.ladder_games` games against every opponent, each opening in all seatings; with more
+    than two players the opponent has all other seats. In a game of one player, opponents play the
+    same openings with the same chance outcomes, and returns are compared. The diagnosis takes as
+    many games of the network against itself. Exact play is measured if exact results are known.
 
     Args:
         past: the evaluator of an earlier checkpoint, one more opponent.
-        seed: of openings, chance outcomes and searches.
-        progress: called with how many games of how many are done; exact play counts as one.
+        seed: decides openings, chance outcomes and searches.
+        progress: called with the number of finished games and the total; exact play counts as one.
     """
     if options.ladder_games < 1:
-        raise UctreeError("ladder_games=0 asks for no games; give at least 1 to measure a network")
+        raise UctreeError("ladder_games=0: a measurement needs at least 1 game per opponent")
     began = time.monotonic()
-    network = Searches(game, evaluator, options)
-    opponents: dict[str, AgentSource | Searches] = {**OPPONENTS}
+    network = NetworkSearch(game, evaluator, options)
+    opponents: dict[str, AgentSource | NetworkSearch] = {**OPPONENTS}
     if past is not None:
-        opponents[PAST] = Searches(game, past, options)
+        opponents[PAST] = NetworkSearch(game, past, options)
     plan = _plan(game, network, opponents, options.ladder_games, seed)
-    alone = plan.pop(NETWORK)
-    plays = [play for each in plan.values() for play in each] + alone
-    counter = _Counter(len(plays) + 1, progress)
-    play_together(plays, options.num_trees, counter.count)
+    own_games = plan.pop(NETWORK)
+    games = [each for against in plan.values() for each in against] + own_games
+    counter = _Counter(len(games) + 1, progress)
+    play_batched(games, options.num_trees, counter.count)
     found = {
         "seed": seed,
         "simulations": network.num_simulations,
-        "games": {name: _compared(game, each, alone) for name, each in plan.items()},
-        "diagnosis": diagnose(network, alone),
+        "games": {name: _compare(game, each, own_games) for name, each in plan.items()},
+        "diagnosis": diagnose(network, own_games),
         "exact": agreement(game, evaluator, options, seed=seed),
     }
     counter.count()
@@ -80,9 +80,9 @@ def measure(
 
 
 class _Counter:
-    """Tells how many are done."""
+    """Counts finished games, and reports them."""
 
-    def __init__(self, total: int, progress: Tell | None) -> None:
+    def __init__(self, total: int, progress: OnProgress | None) -> None:
         self.done, self.total, self.progress = 0, total, progress
 
     def count(self) -> None:
@@ -91,27 +91,27 @@ class _Counter:
             self.progress(self.done, self.total)
 
 
-# --- what is played ------------------------------------------------------------------------------
+# --- games to play -------------------------------------------------------------------------------
 
 
 def _plan(
-    game: Game, network: Searches, opponents: Mapping[str, AgentSource | Searches], num_games: int,
-    seed: int,
-) -> dict[str, list[Play]]:  # fmt: skip
-    """The games against each opponent, by its name, and those of the network with itself."""
+    game: Game, network: NetworkSearch, opponents: Mapping[str, AgentSource | NetworkSearch],
+    num_games: int, seed: int,
+) -> dict[str, list[BatchedGame]]:  # fmt: skip
+    """The games against each opponent by its name, and those of the network against itself."""
     tasks = _tasks(game, num_games, seed)
     if game.num_players == 1:
         tasks = [task for task in tasks if task.seats == (0,)]
     own = _one_of_each_opening(tasks)
-    rounds = len(tasks) // len(own)  # seatings of an opening: as many games as against others
+    rounds = len(tasks) // len(own)  # seatings per opening
     if rounds > 1:
         own = _one_of_each_opening(_tasks(game, rounds * num_games, seed))[:num_games]
-    plan = {NETWORK: [_play(game, task, [network] * game.num_players) for task in own]}
+    plan = {NETWORK: [_batched_game(game, task, [network] * game.num_players) for task in own]}
     for name, opponent in opponents.items():
         sides = [network] + [opponent] * (game.num_players - 1)
         if game.num_players == 1:
             sides = [opponent]
-        plan[name] = [_play(game, task, sides) for task in tasks]
+        plan[name] = [_batched_game(game, task, sides) for task in tasks]
     return plan
 
 
@@ -129,28 +129,34 @@ def _tasks(game: Game, num_games: int, seed: int) -> list[Task]:
     raise AssertionError("the last one returns or raises")
 
 
-def _play(game: Game, task: Task, sides: Sequence[AgentSource | Searches]) -> Play:
-    """A game of these; the first one is called `network`, and others by their numbers."""
-    play = Play(game, task, {})
+def _batched_game(
+    game: Game, task: Task, sides: Sequence[AgentSource | NetworkSearch]
+) -> BatchedGame:
+    """A game between these sides; the first is named `network`, the others `opponent`."""
+    made = BatchedGame(game, task, {})
     sources = [
-        network_seat(side, play.notes) if isinstance(side, Searches) else side for side in sides
+        network_seat(side, made.searched) if isinstance(side, NetworkSearch) else side
+        for side in sides
     ]
     names = [NETWORK] + ["opponent"] * (len(sides) - 1)
-    play.sources.update(named(sources, names))
-    return play
+    made.sources.update(named(sources, names))
+    return made
 
 
-# --- what came of it -----------------------------------------------------------------------------
+# --- results -------------------------------------------------------------------------------------
 
 
-def _compared(game: Game, plays: Sequence[Play], alone: Sequence[Play]) -> dict[str, Any]:
+def _compare(
+    game: Game, games: Sequence[BatchedGame], own_games: Sequence[BatchedGame]
+) -> dict[str, Any]:
+    """Scores against one opponent; in a game of one player, returns."""
     if game.num_players == 1:
-        return _compared_alone(alone, plays)
-    records = [play.ended for play in plays]
+        return _compare_returns(own_games, games)
+    records = [each.record for each in games]
     for record in records:
         if record.forfeiter is not None:
             raise UctreeError(f"a game of the ladder was forfeited: {record.error}")
-    result = MatchResult(game, list(plays[0].sources), records, "complete", {})
+    result = MatchResult(game, list(games[0].sources), records, "complete", {})
     own = next(each for each in result.standings if each.agent == NETWORK)
     points = np.stack([result.points[:, 0, :].sum(-1), result.points[:, :, 0].sum(-1)], axis=-1)
     rated = rate(_table(points))
@@ -161,32 +167,32 @@ def _compared(game: Game, plays: Sequence[Play], alone: Sequence[Play]) -> dict[
         "draws": own.draws,
         "losses": own.losses,
         "score": float(points[:, 0].sum() / points.sum()),
-        "score_interval": finite(tuple(rated.score_intervals[0])),
+        "score_interval": finite_interval(tuple(rated.score_intervals[0])),
         "elo": elo,
-        "elo_interval": finite((low, high)),
+        "elo_interval": finite_interval((low, high)),
         "points": points.tolist(),
     }
 
 
 def _table(points: np.ndarray) -> np.ndarray:
-    """What the first won and lost with each opening, [n, 2], as `rate` wants it."""
+    """Points won and lost with each opening, [n, 2], as the [n, 2, 2] table that `rate` takes."""
     table = np.zeros((len(points), 2, 2))
     table[:, 0, 1], table[:, 1, 0] = points[:, 0], points[:, 1]
     return table
 
 
-def _compared_alone(own: Sequence[Play], others: Sequence[Play]) -> dict[str, Any]:
-    """Returns of one player and of another one, with the same openings and dice."""
-    mine = np.array([play.ended.returns[0] for play in own])
-    theirs = np.array([play.ended.returns[0] for play in others])
+def _compare_returns(own: Sequence[BatchedGame], others: Sequence[BatchedGame]) -> dict[str, Any]:
+    """Returns of the network and of an opponent, with the same openings and chance outcomes."""
+    mine = np.array([each.record.returns[0] for each in own])
+    theirs = np.array([each.record.returns[0] for each in others])
     return {
         "games": len(mine),
         "mean_return": float(mine.mean()),
-        "return_interval": finite(mean_interval(mine)),
+        "return_interval": finite_interval(mean_interval(mine)),
         "opponent_return": float(theirs.mean()),
-        "opponent_interval": finite(mean_interval(theirs)),
+        "opponent_interval": finite_interval(mean_interval(theirs)),
         "difference": float((mine - theirs).mean()),
-        "difference_interval": finite(mean_interval(mine - theirs)),
+        "difference_interval": finite_interval(mean_interval(mine - theirs)),
     }
 
 
@@ -195,14 +201,14 @@ def _compared_alone(own: Sequence[Play], others: Sequence[Play]) -> dict[str, An
 
 @dataclass(frozen=True)
 class LadderRatings:
-    """Ratings of all checkpoints that were measured and of their opponents, on one scale."""
+    """Ratings of all measured checkpoints and of their opponents, on one scale."""
 
     agents: list[str]  # opponents by name, checkpoints as "iteration 10"
-    iterations: list[int | None]  # of each; None for an opponent that stays the same
+    iterations: list[int | None]  # of each agent; None for a fixed opponent
     ratings: arena_ratings.Ratings
 
     def rows(self) -> list[dict[str, Any]]:
-        """A row for each: agent, iteration, elo, low, high."""
+        """A row per agent: agent, iteration, elo, low, high."""
         return [
             {"agent": agent, "iteration": iteration, "elo": float(elo), "low": float(ends[0]),
              "high": float(ends[1])}
@@ -212,45 +218,45 @@ class LadderRatings:
         ]  # fmt: skip
 
     def difference(self, a: str, b: str) -> tuple[float, float, float]:
-        """By how many Elo points a is rated above b, with the bounds of the interval."""
+        """The Elo difference of a over b, and the ends of its interval."""
         return self.ratings.difference(self.agents.index(a), self.agents.index(b))
 
 
 def ratings(run: Run) -> LadderRatings | None:
-    """One fit over all games of a run's ladder; random play is at 0.
+    """The ratings of one fit over all ladder games of a run; random play has 0.
 
-    None where there are none yet, and in a game of one player, where nobody is rated.
+    None if there are no games yet, and for a game of one player.
     """
     rows = run.metrics("ladder")
     if not rows or run.game.num_players == 1:
         return None
-    met = [(row, name, _rival(row, name)) for row in rows for name in row["games"]]
+    pairings = [(row, name, _opponent_name(row, name)) for row in rows for name in row["games"]]
     steps = {row["iteration"] for row in rows} | {
-        row["past"] for row, name, _ in met if name == PAST
+        row["past"] for row, name, _ in pairings if name == PAST
     }
-    fixed = [name for name in OPPONENTS if any(name == each for _, each, _ in met)]
-    agents = [*fixed, *(_called(step) for step in sorted(steps))]
+    fixed = [name for name in OPPONENTS if any(name == each for _, each, _ in pairings)]
+    agents = [*fixed, *(_checkpoint_name(step) for step in sorted(steps))]
     iterations = [None] * len(fixed) + sorted(steps)
-    place = {agent: index for index, agent in enumerate(agents)}
-    units: dict[tuple[int, int], np.ndarray] = {}  # openings of one measurement
-    for row, name, rival in met:
-        own, other = place[_called(row["iteration"])], place[rival]
+    index = {agent: number for number, agent in enumerate(agents)}
+    tables: dict[tuple[int, int], np.ndarray] = {}  # by iteration and opening
+    for row, name, opponent in pairings:
+        own, other = index[_checkpoint_name(row["iteration"])], index[opponent]
         for number, (won, lost) in enumerate(row["games"][name]["points"]):
             key = row["iteration"], number
-            table = units.setdefault(key, np.zeros((len(agents), len(agents))))
+            table = tables.setdefault(key, np.zeros((len(agents), len(agents))))
             table[own, other] += won
             table[other, own] += lost
-    points = np.array(list(units.values()))
+    points = np.array(list(tables.values()))
     played = points.sum(axis=0)
     rated = rate(
-        points, regularisation=REGULARISATION * ((played + played.T) > 0), anchor=place[ANCHOR]
+        points, regularisation=REGULARISATION * ((played + played.T) > 0), anchor=index[ANCHOR]
     )
     return LadderRatings(agents, iterations, rated)
 
 
-def _rival(row: Mapping[str, Any], name: str) -> str:
-    return _called(row["past"]) if name == PAST else name
+def _opponent_name(row: Mapping[str, Any], name: str) -> str:
+    return _checkpoint_name(row["past"]) if name == PAST else name
 
 
-def _called(iteration: int) -> str:
+def _checkpoint_name(iteration: int) -> str:
     return f"iteration {iteration}"

@@ -1,12 +1,12 @@
-"""Networks: what they look like, how they are rebuilt from a description, what they are taught.
+"""Networks: their architectures, descriptions, losses and checks.
 
-A network is a torch module with
+A network is any torch module with
 
     forward(observations) -> (logits, values)
 
-of float32 tensors [n, *game.observation_shape], [n, num_actions], [n, num_players]. It is shown the
-state by the player to play; `values[:, 0]` is what that player still gets, `values[:, 1]` what the
-next one gets, and so on, in the units of the game's rewards. Any module of that kind will do.
+of float32 tensors [n, *game.observation_shape], [n, num_actions], [n, num_players]. An observation
+is that of the player to move. `values[:, 0]` are the returns of that player from here on,
+`values[:, 1]` those of the next player, and so on, in the units of the game's rewards.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from uctree.errors import BrokenGame, UctreeError
 from uctree.game import Game
 from uctree.learn.targets import squash, unsquash
 
-SMALL = 16  # cells of a plane up to which an mlp sees the board as well, and much faster
-HEAD_CHANNELS = 8  # of the planes that a head of a tower reads
-FARTHEST = 300  # the largest atom of a categorical value head: returns of about 58,700
+SMALL_BOARD = 16  # cells of a plane up to which an mlp is as good as a tower, and much faster
+HEAD_CHANNELS = 8  # planes that a head of a tower reads
+LARGEST_ATOM = 300  # the largest atom of a categorical value head: returns of about 58,700
 
 
 # --- networks from a game ------------------------------------------------------------------------
@@ -37,13 +37,13 @@ FARTHEST = 300  # the largest atom of a categorical value head: returns of about
 def mlp(
     game: Game, *, width: int = 128, depth: int = 3, bounded: bool | None = None, seed: int = 0
 ) -> Network:
-    """An untrained network of `depth` layers of `width` numbers, for small observations.
+    """An untrained network of `depth` layers of `width` neurons, for small observations.
 
     Args:
-        bounded: whether values stay within the game's payoff_range. None: where it is known. False
-            is for games in which what is still to be won can be outside of it. Values that are not
-            bounded are learned on the scale of `targets.squash`.
-        seed: the same one gives the same weights.
+        bounded: whether values stay within the game's payoff_range; None: if it has one. False is
+            for games in which the returns from some state on can be outside of it. Unbounded
+            values are learned on the scale of `targets.squash`.
+        seed: the same seed gives the same weights.
     """
     return _seeded(seed, _description(game, "mlp", width, depth, bounded))
 
@@ -54,7 +54,7 @@ def tower(
     """An untrained network of `depth` residual blocks of `width` planes; arguments as in `mlp`."""
     if len(game.observation_shape or ()) != 3:
         raise BrokenGame(
-            f"a tower looks at planes, [channels, rows, cols]; {game.name} has "
+            f"a tower needs planes, [channels, rows, cols]; {game.name} has "
             f"observation_shape={game.observation_shape}: use mlp(game)"
         )
     return _seeded(seed, _description(game, "tower", width, depth, bounded))
@@ -63,9 +63,9 @@ def tower(
 def default_network(
     game: Game, *, width: int | None = None, depth: int | None = None, seed: int = 0
 ) -> Network:
-    """A tower for planes of more than 16 cells, an mlp for all else."""
+    """An untrained network: a tower for planes of more than 16 cells, otherwise an mlp."""
     shape = game.observation_shape or ()
-    make = tower if len(shape) == 3 and math.prod(shape[1:]) > SMALL else mlp
+    make = tower if len(shape) == 3 and math.prod(shape[1:]) > SMALL_BOARD else mlp
     sizes: dict[str, Any] = {"width": width, "depth": depth}
     return make(game, seed=seed, **{k: v for k, v in sizes.items() if v is not None})
 
@@ -89,14 +89,14 @@ def _description(
         "observation_shape": list(game.observation_shape or ()),
         "num_actions": game.num_actions,
         "num_players": game.num_players,
-        # Seats change from state to state, so that every value has the range of all players.
+        # The first value belongs to another player in every state, so all have one range.
         "value_range": None if known is None else [float(known.min()), float(known.max())],
         "per_cell": kind == "tower" and _actions_are_cells(game),
     }
 
 
 def _actions_are_cells(game: Game) -> bool:
-    """Whether action i is cell i of the board, as its symmetries tell; a few more may follow."""
+    """Whether action i is cell i of the board, by its symmetries; more actions may follow."""
     if game.symmetries is None or len(game.symmetries[0]) == 1:
         return False
     actions, cells = game.symmetries
@@ -105,18 +105,18 @@ def _actions_are_cells(game: Game) -> bool:
 
 
 def _seeded(seed: int, description: Mapping[str, Any]) -> Network:
-    """The network of a description with the weights of a seed; torch's own generator stays put."""
+    """The network of a description with the weights of a seed; torch's generator is unchanged."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return Network(**description)
 
 
 def build(description: Mapping[str, Any]) -> Network:
-    """The network of a description, as `describe` gives it, with the weights of seed 0."""
+    """The network of a description from `describe`, with the weights of seed 0."""
     if description.get("kind") == "own":
         raise UctreeError(
-            f"the network is a module of your own, {description.get('name')}: make it and hand it "
-            "over as network="
+            f"the network is your custom module {description.get('name')}: pass one of the same "
+            "architecture as network="
         )
     try:
         inspect.signature(Network).bind(**description)
@@ -126,7 +126,7 @@ def build(description: Mapping[str, Any]) -> Network:
 
 
 def describe(network: nn.Module) -> dict[str, Any]:
-    """What `build` needs to make the network again, as JSON; of a module of one's own the name."""
+    """The description of a network for `build`, as JSON; of a custom module only its name."""
     if isinstance(network, Network):
         return dict(network.description)
     return {"kind": "own", "name": f"{type(network).__module__}.{type(network).__qualname__}"}
@@ -136,10 +136,10 @@ def describe(network: nn.Module) -> dict[str, Any]:
 
 
 class Network(nn.Module):
-    """A body, and heads for the policy and for the values of all players.
+    """A body with heads for the policy and for the values of all players.
 
-    The last layers are zero at first: every prior is the same, and every value is the middle of
-    the range. `description` is what it is made of, as JSON.
+    The last layers begin at zero: before training all priors are equal, and every value is the
+    middle of the range. `description` has the arguments, as JSON.
     """
 
     def __init__(
@@ -182,12 +182,12 @@ class Network(nn.Module):
         )  # fmt: skip
 
     def heads(self, observations: Tensor) -> tuple[Tensor, Tensor]:
-        """The logits, and what the value head makes values of, or a loss."""
+        """The logits, and the output that `value_head` turns into values or a loss."""
         features = self.body(observations)
         return self.policy(features), self.value(features)
 
     def forward(self, observations: Tensor) -> tuple[Tensor, Tensor]:
-        """The logits of all actions, and the values of all players, the one to play first."""
+        """The logits of all actions, and the values of all players, the player to move first."""
         logits, output = self.heads(observations)
         return logits, self.value_head.values(output)
 
@@ -209,12 +209,12 @@ def _convolution(channels: int, width: int, size: int) -> nn.Sequential:
 
 
 def _flat(width: int) -> list[nn.Module]:
-    """A few planes of the body's, as one row of numbers."""
+    """The layers that reduce the body's planes to `HEAD_CHANNELS`, as one vector."""
     return [_convolution(width, HEAD_CHANNELS, 1), nn.ReLU(), nn.Flatten()]
 
 
 def _zero(layer: nn.Linear | nn.Conv2d) -> nn.Module:
-    """A last layer, which says nothing before training."""
+    """The layer with all weights zero."""
     nn.init.zeros_(layer.weight)
     if layer.bias is not None:
         nn.init.zeros_(layer.bias)
@@ -222,7 +222,7 @@ def _zero(layer: nn.Linear | nn.Conv2d) -> nn.Module:
 
 
 class Block(nn.Module):
-    """Two convolutions, and what came in added to what comes out."""
+    """A residual block of two convolutions."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -235,7 +235,7 @@ class Block(nn.Module):
 
 
 class CellPolicy(nn.Module):
-    """One logit per cell, by the same weights everywhere, and `num_extra` from the whole board."""
+    """One logit per cell by 1x1 convolutions, and `num_extra` logits from the mean over cells."""
 
     def __init__(self, width: int, num_extra: int) -> None:
         super().__init__()
@@ -277,7 +277,7 @@ class Categorical(nn.Module):
 
     def __init__(self, num_players: int) -> None:
         super().__init__()
-        atoms = torch.arange(-FARTHEST, FARTHEST + 1, dtype=torch.float32)
+        atoms = torch.arange(-LARGEST_ATOM, LARGEST_ATOM + 1, dtype=torch.float32)
         self.register_buffer("atoms", atoms, persistent=False)
         self.num_atoms = len(atoms)
         self.num_outputs = num_players * self.num_atoms
@@ -287,7 +287,7 @@ class Categorical(nn.Module):
         return unsquash(shares @ self.atoms)
 
     def loss(self, output: Tensor, targets: Tensor) -> Tensor:
-        return two_hot_loss(self._per_player(output), squash(targets) + FARTHEST).mean(dim=1)
+        return two_hot_loss(self._per_player(output), squash(targets) + LARGEST_ATOM).mean(dim=1)
 
     def _per_player(self, output: Tensor) -> Tensor:
         return output.unflatten(1, (-1, self.num_atoms))
@@ -300,13 +300,13 @@ def losses(
     network: Any, observations: Tensor, policies: Tensor, values: Tensor,
     legal: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """The loss of the policy and that of the values, each [n], for the caller to weigh and add.
+    """The policy loss and the value loss of each sample, [n] each, not weighted.
 
-    A module without `heads` and `value_loss` of its own has the squared error as loss of values.
+    The value loss of a module without `heads` and `value_loss` is the squared error.
 
     Args:
-        legal: which actions are legal, bool [n, num_actions]. As in a search, others then have no
-            share, and the network is not taught what they are.
+        legal: which actions are legal, bool [n, num_actions]. Logits of the others are masked, as
+            in a search, so that they are not trained.
     """
     if hasattr(network, "value_loss"):
         logits, output = network.heads(observations)
@@ -320,11 +320,11 @@ def losses(
 
 
 def policy_loss(logits: Tensor, policies: Tensor) -> Tensor:
-    """The cross entropy of each sample's logits, with the policy it is taught.
+    """The cross entropy of each sample's logits with its policy target.
 
         -Σ_a π(a) ln softmax(l)(a)                                                     [Eq. 71]
 
-    Where π(a) = 0 nothing is added, even if the logit is minus infinity.
+    Terms with π(a) = 0 are 0, even if the logit is minus infinity.
 
     >>> round(float(policy_loss(torch.zeros(1, 4), torch.tensor([[0.5, 0.5, 0.0, 0.0]]))), 6)
     1.386294
@@ -339,19 +339,19 @@ def squared_error(predicted: Tensor, targets: Tensor) -> Tensor:
     return (predicted - targets).square().mean(dim=-1)
 
 
-def two_hot_loss(logits: Tensor, places: Tensor) -> Tensor:
-    """The cross entropy with the two atoms beside a place, weighed by how near they are.
+def two_hot_loss(logits: Tensor, targets: Tensor) -> Tensor:
+    """The cross entropy with the two atoms next to a target, weighted by how near they are.
 
         -(1 - f) ln p_i - f ln p_{i+1},  i = ⌊y⌋, f = y - i                            [Eq. 72]
 
-    `logits` are [..., num_atoms], y [...] counts in atoms from the first one; outside, the nearest
-    atom is meant. The mean of the two atoms is y, so that the least loss decodes to the target.
+    `logits` are [..., num_atoms]; y [...] is the target in atoms from the first, clipped to the
+    range. The weighted mean of the two atoms is y, so the least loss decodes to the target.
 
     >>> round(float(two_hot_loss(torch.log(torch.tensor([0.5, 0.25, 0.25])), torch.tensor(0.5))), 6)
     1.039721
     """
     last = logits.shape[-1] - 1
-    y = places.clamp(0, last)
+    y = targets.clamp(0, last)
     below = y.floor().clamp(max=last - 1)
     index = below.long().unsqueeze(-1)
     shares = functional.log_softmax(logits, dim=-1)
@@ -360,12 +360,12 @@ def two_hot_loss(logits: Tensor, places: Tensor) -> Tensor:
     return -((1 - f) * low + f * high)
 
 
-# --- a module as a network -----------------------------------------------------------------------
+# --- checks of modules ---------------------------------------------------------------------------
 
 
 @contextlib.contextmanager
 def evaluating(network: nn.Module) -> Iterator[None]:
-    """The network as it is used, not trained: inside, layers such as batch norm do not learn."""
+    """The network in evaluation mode inside the block: batch norms are not updated."""
     was_training = network.training
     if was_training:
         network.eval()
@@ -377,43 +377,43 @@ def evaluating(network: nn.Module) -> Iterator[None]:
 
 
 def check_module(network: Any) -> None:
-    """Raise where something is no torch module."""
+    """Raise TypeError if this is not a torch module."""
     if not isinstance(network, nn.Module):
         raise TypeError(
-            "a network is a torch.nn.Module, as uctree.learn.mlp(game) makes one; got a "
-            f"{type(network).__name__} (what train and load return has .evaluator() and .network())"
+            "a network is a torch.nn.Module, such as uctree.learn.mlp(game); got a "
+            f"{type(network).__name__} (of what train and load return, pass .network())"
         )
 
 
 def check_network(network: nn.Module, game: Game) -> None:
-    """Raise what is wrong with a module as a network for a game, by one trial."""
+    """Raise BrokenGame if a module is not a network for a game; it is run once."""
     check_module(network)
-    _description(game, "mlp", 1, 1, None)  # refuses games that no network can play
+    _description(game, "mlp", 1, 1, None)  # raises if no network can learn the game
     name = type(network).__name__
     observations = torch.zeros(2, *(game.observation_shape or ()))
     expected = f"(logits [n, {game.num_actions}], values [n, {game.num_players}])"
     try:
         with evaluating(network), torch.inference_mode():
-            answer = network(observations)
+            output = network(observations)
     except (RuntimeError, TypeError, ValueError) as error:
         raise BrokenGame(
             f"{name} failed on observations of {game.name}, float32 {list(observations.shape)}; "
             f"expected {expected}: {error}"
         ) from error
     shapes = [(2, game.num_actions), (2, game.num_players)]
-    if not isinstance(answer, (tuple, list)) or [_shape(part) for part in answer] != shapes:
-        came = [_shape(part) for part in answer] if isinstance(answer, (tuple, list)) else answer
+    if not isinstance(output, (tuple, list)) or [_shape(part) for part in output] != shapes:
+        came = [_shape(part) for part in output] if isinstance(output, (tuple, list)) else output
         raise BrokenGame(
-            f"{name} answered {_told(came)} to {len(observations)} observations of {game.name}; "
-            f"expected {expected}, here {shapes}"
+            f"{name} returned {_format_output(came)} for {len(observations)} observations of "
+            f"{game.name}; expected {expected}, here {shapes}"
         )
-    if not all(bool(torch.isfinite(part).all()) for part in answer):
-        raise BrokenGame(f"{name} answered numbers that are not finite; check its weights")
+    if not all(bool(torch.isfinite(part).all()) for part in output):
+        raise BrokenGame(f"{name} returned numbers that are not finite; check its weights")
 
 
 def _shape(part: Any) -> Any:
     return tuple(part.shape) if isinstance(part, Tensor) else type(part).__name__
 
 
-def _told(came: Any) -> str:
+def _format_output(came: Any) -> str:
     return f"shapes {came}" if isinstance(came, list) else f"a {type(came).__name__}"

@@ -1,4 +1,4 @@
-"""Options of a training run: one flat record, checked as it is made, the same in a file."""
+"""Options of a training run: one flat record, checked when it is made, stored as JSON."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 from msgspec import Meta
 
 from uctree import specs
-from uctree.compose import checked_options
+from uctree.engine.options import resolve
 from uctree.errors import UctreeError
 from uctree.game import Game
 
@@ -26,136 +26,132 @@ Above0 = Annotated[float, Meta(gt=0)]
 Below1 = Annotated[float, Meta(ge=0, lt=1)]
 
 
-def about(description: str) -> Meta:
-    """The words that the command line and the documentation have for an option."""
+def doc(description: str) -> Meta:
+    """The description of an option, for the command line and the documentation."""
     return Meta(description=description)
 
 
-# What `fill_in` reckons with.
-LONGEST = 128  # plies of an episode, where a game allows more or does not say
-POSITIONS = 4096  # of an iteration
-ITERATIONS = 100  # of a run that nothing else limits
+# Assumptions of `fill_in`.
+DEFAULT_PLIES = 128  # of an episode, if the game has more or states no max_plies
+POSITIONS_PER_ITERATION = 4096
+DEFAULT_ITERATIONS = 100  # of a run without any limit
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a run is trained. None, where nothing else is said, lets the game decide."""
+    """How a run is trained. Unless described otherwise, None lets the game decide."""
 
     # fmt: off
-    algorithm: Annotated[Literal["alphazero"], about("how the network is trained")] = "alphazero"
-    seed: Annotated[Number, about("of all randomness of the run")] = 0
+    algorithm: Annotated[Literal["alphazero"], doc("how the network is trained")] = "alphazero"
+    seed: Annotated[Number, doc("decides all random draws of the run")] = 0
 
     # Search.
-    num_simulations: Annotated[Count | None, about(
+    num_simulations: Annotated[Count | None, doc(
         "simulations of a search; None: 50 to 400 by the number of actions")] = None
-    num_trees: Annotated[Count, about("episodes that a worker plays at the same time")] = 64
-    solver: Annotated[bool, about(
-        "whether self-play proves results, which are then taught and kept; for games that "
-        "pay at the end")] = False
-    leaves: Annotated[Count, about("leaves of one tree that the network values together")] = 1
-    root_selection: Annotated[Literal["puct", "gumbel"], about(
-        "how actions of the root are chosen")] = "puct"
-    c: Annotated[Amount, about("weight of exploration in PUCT")] = 1.25
-    num_considered: Annotated[Count, about("actions that a Gumbel root considers")] = 16
-    noise_fraction: Annotated[Share, about("how much of the root's priors is noise")] = 0.25
-    noise_alpha: Annotated[Above0 | None, about(
-        "of the Dirichlet distribution; None: 10 by the number of legal actions")] = None
-    noise_end: Annotated[Share | None, about(
-        "the fraction of noise in the end; None: as at the beginning")] = None
-    noise_iterations: Annotated[Number, about("iterations until noise_end is reached")] = 0
-    temperature: Annotated[Amount, about(
-        "at which actions are drawn by visits at the beginning of an episode")] = 1.0
-    temperature_decay: Annotated[Share, about("factor of the temperature from ply to ply")] = 1.0
-    temperature_floor: Annotated[Amount, about("the temperature does not fall below this")] = 0.1
-    temperature_cutover: Annotated[Number | None, about(
+    num_trees: Annotated[Count, doc("episodes that a worker plays at the same time")] = 64
+    solver: Annotated[bool, doc(
+        "whether self-play proves results and teaches the proven ones; for games that pay only "
+        "at the end")] = False
+    leaves: Annotated[Count, doc("leaves of one tree in a batch of the network")] = 1
+    root_selection: Annotated[Literal["puct", "gumbel"], doc("selection at the root")] = "puct"
+    c: Annotated[Amount, doc("weight of exploration in PUCT")] = 1.25
+    num_considered: Annotated[Count, doc("actions that a Gumbel root considers")] = 16
+    noise_fraction: Annotated[Share, doc("share of noise in the priors of the root")] = 0.25
+    noise_alpha: Annotated[Above0 | None, doc(
+        "alpha of the Dirichlet noise; None: 10 / number of legal actions")] = None
+    noise_end: Annotated[Share | None, doc(
+        "noise_fraction after noise_iterations; None: it stays the same")] = None
+    noise_iterations: Annotated[Number, doc("iterations until noise_end is reached")] = 0
+    temperature: Annotated[Amount, doc(
+        "temperature at ply 0, at which actions are drawn by visits")] = 1.0
+    temperature_decay: Annotated[Share, doc("factor of the temperature from ply to ply")] = 1.0
+    temperature_floor: Annotated[Amount, doc("the lowest temperature")] = 0.1
+    temperature_cutover: Annotated[Number | None, doc(
         "from this ply on the best action is taken; None: after a third of an episode, not "
         "before ply 8")] = None
-    full_search_share: Annotated[Share, about(
+    full_search_share: Annotated[Share, doc(
         "playout-cap randomisation: share of searches that have all simulations and teach a "
         "policy")] = 1.0
-    fast_simulations: Annotated[Count | None, about(
-        "simulations of the other searches; None: a quarter")] = None
-    opening_plies: Annotated[Number, about(
-        "episodes begin with 0 to so many plies at random, which nothing is learned from")] = 0
-    playout_iterations: Annotated[Number, about(
-        "so many iterations at the beginning are played by searches with playouts, which cost "
-        "less than an ignorant network and know more")] = 0
-    playout_simulations: Annotated[Count | None, about(
-        "simulations of these; None: 20 times as many as with the network")] = None
+    fast_simulations: Annotated[Count | None, doc(
+        "simulations of the other searches; None: a quarter of num_simulations")] = None
+    opening_plies: Annotated[Number, doc(
+        "episodes begin with up to this number of random plies, which are not learned from")] = 0
+    playout_iterations: Annotated[Number, doc(
+        "in this number of iterations at the start, searches use playouts instead of the network; "
+        "they are cheaper and stronger than an untrained network")] = 0
+    playout_simulations: Annotated[Count | None, doc(
+        "simulations of searches with playouts; None: 20 times num_simulations")] = None
 
     # Targets.
-    policy_target: Annotated[Literal["visits", "gumbel"], about(
-        "what the policy is taught: visits, or the improved policy")] = "visits"
-    value_mix: Annotated[Share, about(
-        "how much of the value that is taught is what the search expected; the rest is "
-        "returns")] = 0.0
-    value_plies: Annotated[Count | None, about(
-        "returns count so many plies, then what the search expected; None: to the end")] = None
-    surprise_share: Annotated[Share, about(
-        "how much of a position's weight goes by how much the search surprised the network")] = 0.0
-    symmetries: Annotated[bool, about(
-        "whether positions are turned by the game's symmetries in training")] = True
-    evaluation_symmetries: Annotated[bool, about(
-        "whether the network is asked for the mean over all symmetries in a search")] = False
+    policy_target: Annotated[Literal["visits", "gumbel"], doc(
+        "the policy target: shares of visits, or the improved policy of Gumbel")] = "visits"
+    value_mix: Annotated[Share, doc(
+        "share of the search's value in the value target; the rest is returns")] = 0.0
+    value_plies: Annotated[Count | None, doc(
+        "n of n-step returns, which end with the search's value; None: to the end")] = None
+    surprise_share: Annotated[Share, doc(
+        "share of a position's weight that follows the KL divergence of the search's policy from "
+        "the prior")] = 0.0
+    symmetries: Annotated[bool, doc(
+        "whether training positions are transformed by random symmetries of the game")] = True
+    evaluation_symmetries: Annotated[bool, doc(
+        "whether searches average the network over all symmetries of the game")] = False
 
     # Network.
-    network: Annotated[Literal["mlp", "tower"] | None, about(
+    network: Annotated[Literal["mlp", "tower"] | None, doc(
         "kind of network; None: a tower for planes of more than 16 cells")] = None
-    network_width: Annotated[Count | None, about(
-        "channels of a tower, neurons of a layer; None: as its function has it")] = None
-    network_depth: Annotated[Count | None, about(
-        "blocks of a tower, hidden layers; None: as its function has it")] = None
+    network_width: Annotated[Count | None, doc(
+        "channels of a tower, or neurons of a layer; None: the default of tower or mlp")] = None
+    network_depth: Annotated[Count | None, doc(
+        "blocks of a tower, or hidden layers; None: the default of tower or mlp")] = None
 
     # Learning.
-    batch_size: Annotated[Count, about("positions of one step")] = 256
-    learning_rate: Annotated[Above0, about("largest learning rate")] = 1e-3
-    schedule: Annotated[Literal["constant", "linear", "cosine"], about(
+    batch_size: Annotated[Count, doc("positions of one optimiser step")] = 256
+    learning_rate: Annotated[Above0, doc("largest learning rate")] = 1e-3
+    schedule: Annotated[Literal["constant", "linear", "cosine"], doc(
         "how the learning rate falls")] = "cosine"
-    schedule_iterations: Annotated[Count | None, about(
-        "iterations until it has fallen; None: as many as the run may have, 1000 where that "
-        "is not known; with max_hours it has fallen by then at the latest")] = None
-    learning_rate_end: Annotated[Share, about("share of the learning rate that is left then")] = 0.1
-    warmup_steps: Annotated[Number, about("steps in which the learning rate rises from 0")] = 100
-    weight_decay: Annotated[Amount, about("decay of weights in AdamW")] = 1e-4
-    precision: Annotated[Literal["float32", "bfloat16"], about(
-        "of what is multiplied in learning; bfloat16 is faster where the processor computes "
-        "with it")] = "float32"
-    gradient_clip: Annotated[Above0 | None, about("longest gradient; None: of any length")] = 1.0
-    value_weight: Annotated[Amount, about(
-        "weight of the loss of values; that of policies has 1")] = 1.0
-    average_decay: Annotated[Below1, about(
-        "weights that play are an average of the last ones, in which those of the step "
-        "before count so much; 0: no average")] = 0.99
+    schedule_iterations: Annotated[Count | None, doc(
+        "iterations until it has fallen; None: those of the run, 1000 if not known; with "
+        "max_hours it has fallen by then at the latest")] = None
+    learning_rate_end: Annotated[Share, doc("final learning rate as a share of the largest")] = 0.1
+    warmup_steps: Annotated[Number, doc("steps in which the learning rate rises from 0")] = 100
+    weight_decay: Annotated[Amount, doc("weight decay of AdamW")] = 1e-4
+    precision: Annotated[Literal["float32", "bfloat16"], doc(
+        "of matrix products in learning; bfloat16 is faster on processors that support "
+        "it")] = "float32"
+    gradient_clip: Annotated[Above0 | None, doc("largest gradient norm; None: no limit")] = 1.0
+    value_weight: Annotated[Amount, doc(
+        "weight of the value loss; that of the policy loss is 1")] = 1.0
+    average_decay: Annotated[Below1, doc(
+        "decay per step of the moving average of the weights, which plays; 0: no average")] = 0.99
 
-    # Rhythm.
-    episodes_per_iteration: Annotated[Count | None, about(
-        "episodes played between two rounds of learning; None: 32 to 256, about 4096 "
-        "positions")] = None
-    draws: Annotated[Above0, about(
-        "how often a position is drawn in learning, on average, for each that is new")] = 4.0
-    replay_window: Annotated[Count | None, about(
-        "positions that batches are drawn from, the last; None: those of 25 iterations")] = None
-    replay_start: Annotated[Count | None, about(
-        "positions that have to be there before the first step; None: one batch")] = None
-    checkpoint_interval: Annotated[Count, about("iterations between two checkpoints")] = 10
-    keep_checkpoints: Annotated[Count, about("how many of the newest checkpoints are kept")] = 5
-    keep_every: Annotated[Count, about(
-        "checkpoints of iterations that this divides are kept for good")] = 100
-    ladder_games: Annotated[Number, about(
+    # Iterations, checkpoints.
+    episodes_per_iteration: Annotated[Count | None, doc(
+        "episodes of self-play per iteration; None: 32 to 256, about 4096 positions")] = None
+    draws: Annotated[Above0, doc("positions drawn in learning per new position")] = 4.0
+    replay_window: Annotated[Count | None, doc(
+        "newest positions that batches are drawn from; None: those of 25 iterations")] = None
+    replay_start: Annotated[Count | None, doc(
+        "positions in the replay before the first step; None: one batch")] = None
+    checkpoint_interval: Annotated[Count, doc("iterations between two checkpoints")] = 10
+    keep_checkpoints: Annotated[Count, doc("number of newest checkpoints to keep")] = 5
+    keep_every: Annotated[Count, doc(
+        "checkpoints of iterations that this divides are never deleted")] = 100
+    ladder_games: Annotated[Number, doc(
         "games against each opponent at a checkpoint; 0: none")] = 20
 
-    # Where, and how long.
-    workers: Annotated[Count, about(
+    # Workers, limits.
+    workers: Annotated[Count, doc(
         "processes that play; with 1 and without max_hours the run is the same every time")] = 1
-    backend: Annotated[Literal["process", "ray"], about("what runs the workers")] = "process"
-    inference: Annotated[Literal["torch", "onnx", "int8"], about(
-        "what computes the network in a search; int8: ONNX with 8 bits in self-play, less exact "
-        "and, where a processor has instructions for it, faster")] = "onnx"
-    tensorboard: Annotated[bool, about("whether metrics are also written for TensorBoard")] = False
-    max_hours: Annotated[Above0 | None, about("the run ends after so many hours")] = None
-    max_iterations: Annotated[Count | None, about(
-        "the run ends after so many iterations; None: 100 where nothing else limits it")] = None
-    max_games: Annotated[Count | None, about(
-        "the run ends with the iteration in which it has so many episodes")] = None
+    backend: Annotated[Literal["process", "ray"], doc("what runs the workers")] = "process"
+    inference: Annotated[Literal["torch", "onnx", "int8"], doc(
+        "what computes the network in searches; int8: ONNX with 8 bits in self-play, less exact, "
+        "faster on processors with instructions for it")] = "onnx"
+    tensorboard: Annotated[bool, doc("whether metrics are also written for TensorBoard")] = False
+    max_hours: Annotated[Above0 | None, doc("hours after which the run ends")] = None
+    max_iterations: Annotated[Count | None, doc(
+        "iterations after which the run ends; None: 100 if there is no other limit")] = None
+    max_games: Annotated[Count | None, doc(
+        "episodes after which the run ends, at the end of an iteration")] = None
     # fmt: on
 
     def __post_init__(self) -> None:
@@ -165,34 +161,34 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         least, most = self.fast_simulations, self.num_simulations
         if least is not None and most is not None and least > most:
             raise UctreeError(
-                f"fast_simulations={least} is more than num_simulations={most}; a fast search has "
+                f"fast_simulations={least} is more than num_simulations={most}; give a fast search "
                 "fewer simulations than a full one"
             )
         if self.policy_target == "gumbel" and self.root_selection != "gumbel":
             raise UctreeError(
-                'policy_target="gumbel" is what a search with root_selection="gumbel" finds; give '
-                "both, or neither"
+                'policy_target="gumbel" needs root_selection="gumbel", which computes this policy; '
+                "give both, or neither"
             )
         if self.noise_end is not None and self.noise_iterations == 0:
             raise UctreeError(
-                f"noise_end={self.noise_end} is reached after noise_iterations, which is 0: give "
-                "that, too"
+                f"noise_end={self.noise_end} is reached after noise_iterations, which is 0: also "
+                "give noise_iterations"
             )
         start, window = self.replay_start, self.replay_window
         if start is not None and window is not None and start > window:
             raise UctreeError(
-                f"replay_start={start} is more than replay_window={window}, so that training would "
-                "never begin; make the window larger"
+                f"replay_start={start} is more than replay_window={window}, so learning would "
+                "never start; make the window larger"
             )
 
 
-# What None leaves to the game.
+# Options that the game decides if they are None.
 DECIDED_BY_GAME = frozenset({
     "num_simulations", "fast_simulations", "playout_simulations", "temperature_cutover",
     "episodes_per_iteration", "replay_window", "replay_start", "schedule_iterations",
 })  # fmt: skip
 
-# What may change from one call to the next: how long, where, and what is kept.
+# Options that may change when a run is resumed: limits, workers, checkpoints and metrics.
 CHANGEABLE = frozenset({
     "max_hours", "max_iterations", "max_games", "workers", "backend", "inference", "tensorboard",
     "checkpoint_interval", "keep_checkpoints", "keep_every", "ladder_games",
@@ -201,7 +197,7 @@ CHANGEABLE = frozenset({
 
 @dataclass(frozen=True)
 class OptionRow:
-    """One option in words, for the command line and for people."""
+    """The description of one option."""
 
     name: str
     type: str
@@ -214,18 +210,18 @@ def describe_options() -> list[OptionRow]:
     rows = []
     for each in msgspec.structs.fields(Options):
         hint = _hints()[each.name]
-        about = next(m.description for m in hint.__metadata__ if m.description)
-        rows.append(OptionRow(each.name, _expected(hint), each.default, about))
+        doc = next(m.description for m in hint.__metadata__ if m.description)
+        rows.append(OptionRow(each.name, _expected(hint), each.default, doc))
     return rows
 
 
 def make_options(game: Game, **given: Any) -> Options:
-    """Options of a run of a game: those given, and what the game decides."""
+    """The options of a run: the given ones, and those that the game decides."""
     return fill_in(read_options(given), game)
 
 
 def read_options(given: dict[str, Any]) -> Options:
-    """Options by name; UctreeError says which name or value is wrong."""
+    """The options with these values; UctreeError if a name or a value is wrong."""
     names = [each.name for each in msgspec.structs.fields(Options)]
     for name in given:
         if name not in names:
@@ -237,38 +233,38 @@ def read_options(given: dict[str, Any]) -> Options:
 
 
 def check_learnable(game: Game) -> None:
-    """Raise UctreeError where no network can learn a game."""
+    """Raise UctreeError if no network can learn a game."""
     if game.is_continuous or game.rules.observe is None:
         raise UctreeError(
             f"{game.name} cannot be learned: a network needs numbered actions and a function "
-            "observe=, which shows it a state"
+            "observe=, which writes the observation of a state"
         )
 
 
 def fill_in(options: Options, game: Game) -> Options:
-    """Options in which everything is said that the game decides."""
+    """The options with values for all those that the game decides."""
     check_learnable(game)
-    # Refused before anyone plays.
     if options.solver:
-        checked_options(game, solver=True)
+        resolve(game, solver=True)  # raises if the game cannot be solved
     if options.network == "tower" and len(game.observation_shape or ()) != 3:
         raise UctreeError(
-            f'network="tower" looks at planes, [channels, rows, cols]; {game.name} has '
+            f'network="tower" needs planes, [channels, rows, cols]; {game.name} has '
             f'observation_shape={game.observation_shape}: use network="mlp"'
         )
     if options.evaluation_symmetries and game.symmetries is None:
         raise UctreeError(
             f"evaluation_symmetries=True: {game.name} has no symmetries; give "
-            "Game(symmetries=...), or leave it False"
+            "Game(symmetries=...), or omit the option"
         )
-    length = min(game.max_plies or LONGEST, LONGEST)
+    length = min(game.max_plies or DEFAULT_PLIES, DEFAULT_PLIES)
     simulations = options.num_simulations or min(400, max(50, 2 * game.num_actions))
-    episodes = options.episodes_per_iteration or min(256, max(32, math.ceil(POSITIONS / length)))
+    enough = math.ceil(POSITIONS_PER_ITERATION / length)
+    episodes = options.episodes_per_iteration or min(256, max(32, enough))
     positions = episodes * length
     window = options.replay_window or 25 * positions
     iterations, games = options.max_iterations, options.max_games
     if iterations is None and games is None and options.max_hours is None:
-        iterations = ITERATIONS
+        iterations = DEFAULT_ITERATIONS
     planned = iterations or (math.ceil(games / episodes) if games else 1000)
     cutover = options.temperature_cutover
     return msgspec.structs.replace(
@@ -294,22 +290,22 @@ def _hints() -> dict[str, Any]:
 
 
 def _checked(name: str, value: Any, hint: Any) -> Any:
-    """A value of the type that an option has; UctreeError says what came and what is expected."""
+    """The value, converted to the type of the option; UctreeError if it does not fit."""
     plain = value.item() if isinstance(value, np.generic) else value
     try:
         if isinstance(plain, float) and not math.isfinite(plain):
             raise msgspec.ValidationError
         return msgspec.convert(plain, hint)
     except msgspec.ValidationError:
-        about = next(m.description for m in hint.__metadata__ if m.description)
-        raise UctreeError(f"{name}={value!r}: expected {_expected(hint)} ({about})") from None
+        doc = next(m.description for m in hint.__metadata__ if m.description)
+        raise UctreeError(f"{name}={value!r}: expected {_expected(hint)} ({doc})") from None
 
 
 _WORDS = {int: "an integer", float: "a number", bool: "True or False", str: "text"}
 
 
 def _expected(hint: Any) -> str:
-    """In words, what values a type allows.
+    """The values that a type allows, in words.
 
     >>> _expected(Annotated[Share | None, Meta(description="...")])
     'a number of at least 0 and at most 1, or None'

@@ -1,14 +1,14 @@
-"""Episodes of self-play on disk, and batches for training drawn from the last of them.
+"""Episodes of self-play on disk, and training batches drawn from the newest positions.
 
     replay/
-      layout.json       the game, and the dtype of a position; sealed
+      layout.json       the game and the dtype of a position, with a checksum
       episodes.index    one ENTRY per episode: its id, where its positions are, their SHA-256
-      000000.positions  positions one after the other, each a record of `position_dtype`
+      000000.positions  a shard: positions one after the other, records of `position_dtype`
       000001.positions  ...
 
-Positions are numbered as they are appended, and keep their numbers. An episode is there from the
-moment its entry is: what a killed process left of the next one is cut off. A position keeps its
-state, not what a network is shown of it; observations are made when a batch is drawn.
+Positions are numbered in the order in which they are appended, and keep their numbers. An episode
+is stored once its entry is written; an incomplete one that a killed process leaves is cut off. A
+position stores its state, not the observation, which is computed when a batch is drawn.
 """
 
 from __future__ import annotations
@@ -26,11 +26,14 @@ from typing import IO, Any
 
 import numpy as np
 
-from uctree import evaluators, treefile
-from uctree._compile import UNBOUND, Kernel, compile_kernel, interpreted
+from uctree import treefile
+from uctree.engine.bindings import action_room, bound_rule
+from uctree.engine.compile import Kernel, compile_kernel, interpreted
 from uctree.errors import BrokenGame, UctreeError
-from uctree.evaluators import GUARD
 from uctree.game import Game, State, StateViews
+from uctree.identity import describe_game, game_differences
+from uctree.kernels.binding import UNBOUND
+from uctree.kernels.status import GUARD
 from uctree.learn import files
 from uctree.learn.options import check_learnable
 from uctree.learn.targets import mixed_values, symmetries_of
@@ -41,32 +44,32 @@ NUM_ACTIONS = GUARD_AT = UNBOUND
 
 FORMAT = "uctree replay"
 VERSION = 1
-POLICY_SLOTS = 256  # a policy keeps at most so many actions, those with the largest shares
+POLICY_SLOTS = 256  # the most actions of a stored policy, those with the largest shares
 SHARD_BYTES = 64 << 20
-NONE = -1  # the action of a slot that is not used
+NONE = -1  # the action of an unused slot
 
 ENTRY = np.dtype([
     ("episode", "<u8"),  # its id
     ("first", "<u8"),  # the number of its first position
-    ("count", "<u4"),  # of its positions
-    ("shard", "<u4"),  # the file they are in
-    ("place", "<u4"),  # how many positions are before them in that file
-    ("sha256", "u1", 32),  # of their bytes
-    ("crc32", "<u4"),  # of what comes before in this entry
+    ("count", "<u4"),  # the number of positions
+    ("shard", "<u4"),  # the number of the file
+    ("offset", "<u4"),  # of its first position in the file, in positions
+    ("sha256", "u1", 32),  # of the bytes of its positions
+    ("crc32", "<u4"),  # of the fields above
 ])  # fmt: skip
 
-UNSEEN, WHOLE, DAMAGED = range(3)  # what is known of an episode's positions
+UNVERIFIED, INTACT, DAMAGED = range(3)  # of an episode's positions
 
 # --- positions -----------------------------------------------------------------------------------
 
 
 def position_dtype(game: Game) -> np.dtype:
-    """One position of an episode as it is stored.
+    """The dtype of a stored position.
 
-    `policy_actions` and `policy_shares` are the actions of the policy by falling share; a slot that
-    is not used has the action -1. `returns` and `search_values` are in the frame of the player to
-    play: me, next, ..., previous. `weight` says how often the position is drawn, `policy_weight`
-    how much its policy counts in the loss.
+    `policy_actions` and `policy_shares` are the actions of the policy by falling share; an unused
+    slot has the action -1. `returns` and `search_values` begin with the player to move: me, next,
+    ..., previous. `weight` says how often the position is drawn, `policy_weight` how much its
+    policy counts in the loss.
     """
     check_learnable(game)
     slots = min(game.num_actions, POLICY_SLOTS)
@@ -81,23 +84,23 @@ def make_positions(
     game: Game, states: np.ndarray, policies: Any, returns: Any, *, search_values: Any = None,
     weights: Any = 1.0, policy_weights: Any = 1.0, plies: Any = None,
 ) -> np.ndarray:  # fmt: skip
-    """The positions of an episode, ready to be appended.
+    """The positions of an episode, ready for `Replay.append`.
 
-    A policy with more actions than a position has slots keeps those with the largest shares, which
-    then add up to 1 again.
+    A policy with more actions than a position has slots is cut to the largest shares, scaled to
+    add up to 1.
 
     Args:
-        states: one record per position, each with a player to play.
+        states: one record per position, each with a player to move.
         policies: [num_positions, num_actions], or for each position a pair (actions, shares).
-        returns: [num_positions, num_players], in the frame of the player to play.
-        search_values: the same for what the search expected; `returns` where it is None.
-        plies: 0, 1, ... where it is None.
+        returns: [num_positions, num_players], the player to move first.
+        search_values: the values of the search, like `returns`; None: the same as `returns`.
+        plies: None: 0, 1, ...
     """
     positions = np.zeros(len(states), position_dtype(game))
     positions["state"] = states
     positions["policy_actions"] = NONE
     for position, policy in zip(positions, policies, strict=True):
-        actions, shares = _largest(policy, positions.dtype["policy_actions"].shape[0])
+        actions, shares = _top_actions(policy, positions.dtype["policy_actions"].shape[0])
         position["policy_actions"][: len(actions)] = actions
         position["policy_shares"][: len(actions)] = shares
     positions["returns"] = returns
@@ -108,8 +111,8 @@ def make_positions(
     return positions
 
 
-def _largest(policy: Any, most: int) -> tuple[np.ndarray, np.ndarray]:
-    """Actions and shares of a policy by falling share, at most so many, none of them 0."""
+def _top_actions(policy: Any, most: int) -> tuple[np.ndarray, np.ndarray]:
+    """At most `most` actions of a policy and their shares, by falling share, without zeros."""
     if isinstance(policy, tuple):
         actions, shares = np.asarray(policy[0]), np.asarray(policy[1], float)
     else:
@@ -117,19 +120,19 @@ def _largest(policy: Any, most: int) -> tuple[np.ndarray, np.ndarray]:
         actions = np.arange(len(shares))
     order = np.argsort(-shares, kind="stable")
     order = order[: min(most, np.count_nonzero(shares))]
-    kept = shares[order]
+    largest = shares[order]
     if len(order) < np.count_nonzero(shares):
-        kept = kept / kept.sum()
-    return actions[order], kept
+        largest = largest / largest.sum()
+    return actions[order], largest
 
 
 def _check_positions(game: Game, positions: Any) -> None:
-    """Raise UctreeError where positions cannot be trained on."""
+    """Raise UctreeError if positions cannot be trained on."""
     dtype = position_dtype(game)
     if not isinstance(positions, np.ndarray) or positions.dtype != dtype or positions.ndim != 1:
         raise UctreeError(
-            f"an episode is an array of positions of {game.name}, as make_positions gives them; "
-            f"got {type(positions).__name__} of dtype {getattr(positions, 'dtype', None)}"
+            f"an episode is an array of positions of {game.name}, made by make_positions; got "
+            f"{type(positions).__name__} of dtype {getattr(positions, 'dtype', None)}"
         )
     if len(positions) == 0:
         raise UctreeError("an episode has at least one position; got none")
@@ -141,8 +144,8 @@ def _check_positions(game: Game, positions: Any) -> None:
         for name in ("returns", "search_values", "policy_shares", "weight", "policy_weight")
     ]
     wrong = {
-        "a state where nobody is to play": (players < 0) | (players >= game.num_players),
-        "an action that is not there": ((actions < NONE) | (actions >= game.num_actions)).any(1),
+        "a state without a player to move": (players < 0) | (players >= game.num_players),
+        "an action out of range": ((actions < NONE) | (actions >= game.num_actions)).any(1),
         "a policy that does not add up to 1": (abs(sums - 1.0) > 1e-3)
         & (positions["policy_weight"] > 0),
         "a share or a weight below 0": (shares < 0).any(1)
@@ -162,7 +165,7 @@ def _check_positions(game: Game, positions: Any) -> None:
 
 
 class Replay:
-    """The episodes of a run: appended whole, each once, and drawn from by `window`."""
+    """The episodes of a run: `append` stores one, `window` gives positions to draw from."""
 
     def __init__(
         self, folder: str | os.PathLike[str], game: Game, *, read_only: bool = False,
@@ -170,30 +173,30 @@ class Replay:
     ) -> None:  # fmt: skip
         """
         Args:
-            read_only: change nothing, not even what a killed process left.
-            shard_bytes: a file that would grow beyond this is followed by another.
-            report: gets each of the `warnings` as it comes up.
+            read_only: change no file, not even to cut off an incomplete episode.
+            shard_bytes: the size at which a new shard begins.
+            report: called with each of the `warnings` when it arises.
         """
         self.folder = Path(folder)
         self.game = game
         self.dtype = position_dtype(game)
         self.read_only = read_only
-        self.warnings: list[str] = []  # what is damaged and left out, in words
+        self.warnings: list[str] = []  # messages about damaged episodes that are left out
         self._report = report
         self._shard_bytes = max(shard_bytes, self.dtype.itemsize)
         self._maps: dict[int, np.ndarray] = {}
         self._index_file: IO[bytes] | None = None
         self._shard_file: IO[bytes] | None = None
-        with files.told(self.folder, "opening the replay"):
+        with files.explain_os_errors(self.folder, "opening the replay"):
             if not read_only:
                 self.folder.mkdir(parents=True, exist_ok=True)
-                files.sweep(self.folder)
+                files.delete_temporaries(self.folder)
             self._first_shard = self._open_layout()
             self._entries, size = self._read_index()
             self._rows = {int(id): row for row, id in enumerate(self._entries["episode"])}
             self._num_rows = len(self._entries)
-            self._looks = np.full(self._num_rows, UNSEEN, np.uint8)
-            self._weights = np.zeros(self.end, np.float32)  # 0 where nothing whole is known
+            self._integrity = np.full(self._num_rows, UNVERIFIED, np.uint8)
+            self._weights = np.zeros(self.end, np.float32)  # 0 for episodes that are not intact
             if not read_only:
                 try:
                     self._open_files(size)
@@ -209,11 +212,11 @@ class Replay:
     # Opening.
 
     def _open_layout(self) -> int:
-        """Hold the layout against that of the game; the first shard that was not dropped."""
+        """The first shard that was not dropped; UctreeError if the layout is of another game."""
         path = self.folder / "layout.json"
-        do = f"restore it, or move {self.folder} away to go on without its episodes"
+        do = f"restore it, or move {self.folder} away to continue without its episodes"
         try:
-            layout = files.read_sealed(path)
+            layout = files.read_json(path)
         except FileNotFoundError:
             if self._index_path.exists():
                 raise UctreeError(f"{path} is missing; {do}") from None
@@ -227,21 +230,19 @@ class Replay:
                 f"{path} has the format {layout.get('format')!r}, version "
                 f"{layout.get('version')!r}; this uctree reads {FORMAT!r}, version {VERSION}"
             )
-        differences = treefile.game_differences(
-            layout["game"], self.game, "in the folder", "in the game"
-        )
+        differences = game_differences(layout["game"], self.game, "in the folder", "in the game")
         if layout["dtype"] != treefile.describe_dtype(self.dtype):
-            differences.append("positions are laid out in another way")
+            differences.append("positions have another dtype")
         if differences:
             raise UctreeError(
                 f"{self.folder} has episodes of another game than {self.game.name}: "
-                f"{'; '.join(differences)}. Give another folder, or the game they were played with"
+                f"{'; '.join(differences)}. Choose another folder, or pass the game of the episodes"
             )
         return int(layout["first_shard"])
 
     def _write_layout(self, first_shard: int) -> None:
-        files.write_sealed(self.folder / "layout.json", {
-            "format": FORMAT, "version": VERSION, "game": treefile.describe_game(self.game),
+        files.write_json(self.folder / "layout.json", {
+            "format": FORMAT, "version": VERSION, "game": describe_game(self.game),
             "dtype": treefile.describe_dtype(self.dtype), "first_shard": first_shard,
         })  # fmt: skip
 
@@ -253,76 +254,76 @@ class Replay:
         return self.folder / f"{shard:06}.positions"
 
     def _read_index(self) -> tuple[np.ndarray, int]:
-        """The entries that are whole, and the bytes of the index up to the last of them."""
+        """The intact entries, and the size in bytes of the index up to the last of them."""
         try:
             content = self._index_path.read_bytes()
         except FileNotFoundError:
             return np.zeros(0, ENTRY), 0
         entries = np.frombuffer(content, ENTRY, count=len(content) // ENTRY.itemsize)
         good = [row for row, entry in enumerate(entries) if _crc(entry) == entry["crc32"]]
-        kept, seen, end = [], set[int](), 0
+        valid, seen, end = [], set[int](), 0
         for row in good:
             entry = entries[row]
             if entry["first"] < end or int(entry["episode"]) in seen or entry["count"] == 0:
                 continue
-            kept.append(row)
+            valid.append(row)
             seen.add(int(entry["episode"]))
             end = int(entry["first"]) + int(entry["count"])
-        num_rows = kept[-1] + 1 if kept else 0
-        if len(kept) < num_rows:
+        num_rows = valid[-1] + 1 if valid else 0
+        if len(valid) < num_rows:
             self._warn(
-                f"{self._index_path} is damaged: {num_rows - len(kept)} of its {num_rows} entries "
-                "are left out, and the episodes they told of"
+                f"{self._index_path} is damaged: {num_rows - len(valid)} of its {num_rows} entries "
+                "and their episodes are left out"
             )
         if len(content) > num_rows * ENTRY.itemsize:
             self._warn(
                 f"{self._index_path} ends with {len(content) - num_rows * ENTRY.itemsize} bytes "
-                "that tell of no whole episode; they are left out"
+                "that are no complete entry; they are left out"
             )
-        return entries[kept].copy(), num_rows * ENTRY.itemsize
+        return entries[valid].copy(), num_rows * ENTRY.itemsize
 
     def _open_files(self, index_bytes: int) -> None:
-        """Open what is appended to, and cut off what belongs to no episode."""
-        self._index_file, self._index_bytes = _opened(self._index_path, index_bytes), index_bytes
+        """Open the files to append to, and cut off bytes that belong to no episode."""
+        self._index_file, self._index_bytes = _open_at(self._index_path, index_bytes), index_bytes
         last = int(self._entries["shard"][-1]) if len(self._entries) else self._first_shard
         for path in self.folder.glob("*.positions"):
             number = path.name.partition(".")[0]
             if number.isdigit() and not self._first_shard <= int(number) <= last:
                 path.unlink()
-        place = self._end_in_shard(last)
+        offset = self._shard_length(last)
         path = self._shard_path(last)
         size = path.stat().st_size if path.exists() else 0
-        if size < place * self.dtype.itemsize:
-            # It was cut off: what is left of it stays as it is, and another one follows.
-            last, place = last + 1, 0
-        self._open_shard(last, place)
+        if size < offset * self.dtype.itemsize:
+            # The shard is truncated: it stays as it is, and a new one begins.
+            last, offset = last + 1, 0
+        self._open_shard(last, offset)
 
-    def _end_in_shard(self, shard: int) -> int:
-        """How many positions a shard has by the index."""
+    def _shard_length(self, shard: int) -> int:
+        """The number of positions of a shard, by the index."""
         inside = self._entries[self._entries["shard"] == shard]
-        return int((inside["place"] + inside["count"]).max(initial=0))
+        return int((inside["offset"] + inside["count"]).max(initial=0))
 
-    def _open_shard(self, shard: int, place: int) -> None:
+    def _open_shard(self, shard: int, offset: int) -> None:
         if self._shard_file is not None:
             os.fsync(self._shard_file.fileno())
             self._shard_file.close()
-        self._shard, self._place = shard, place
-        self._shard_file = _opened(self._shard_path(shard), place * self.dtype.itemsize)
+        self._shard, self._offset = shard, offset
+        self._shard_file = _open_at(self._shard_path(shard), offset * self.dtype.itemsize)
         files.sync_folder(self.folder)
 
-    # What there is.
+    # Contents.
 
     def __contains__(self, episode: int) -> bool:
         return episode in self._rows
 
     @property
     def num_episodes(self) -> int:
-        """How many episodes were appended and are known."""
+        """The number of episodes in the index."""
         return self._num_rows
 
     @property
     def end(self) -> int:
-        """The number that the next position gets: the cursor that a checkpoint keeps."""
+        """The number of the next position; checkpoints store it as their cursor."""
         if self._num_rows == 0:
             return 0
         return self._end_of_row(self._num_rows - 1)
@@ -342,10 +343,10 @@ class Replay:
     def positions(self, episode: int) -> np.ndarray:
         """The positions of an episode, as they were appended."""
         row = self._row(episode)
-        self._look(np.array([row]))
-        if self._looks[row] != WHOLE:
+        self._verify(np.array([row]))
+        if self._integrity[row] != INTACT:
             raise UctreeError(
-                f"the positions of episode {episode} are damaged, or were dropped: "
+                f"the positions of episode {episode} are damaged or were dropped: "
                 f"{self._shard_path(int(self._entries['shard'][row]))}"
             )
         first = int(self._entries["first"][row])
@@ -354,73 +355,74 @@ class Replay:
     # Appending.
 
     def append(self, episode: int, positions: np.ndarray) -> bool:
-        """Store an episode; False, and nothing is done, where one of this id is there already."""
+        """Store an episode; False if one with this id is already stored, which is not changed."""
         if self._index_file is None or self._shard_file is None:
-            raise UctreeError(f"{self.folder} was opened to be read only, or is closed")
+            raise UctreeError(f"{self.folder} was opened read only, or is closed")
         if not 0 <= episode < 1 << 63:
             raise UctreeError(f"the id of an episode is at least 0 and below 2^63; got {episode}")
         if episode in self._rows:
             return False
         _check_positions(self.game, positions)
         content = positions.tobytes()
-        with files.told(self.folder, f"storing episode {episode}"):
-            if self._place and self._place * self.dtype.itemsize + len(content) > self._shard_bytes:
+        with files.explain_os_errors(self.folder, f"storing episode {episode}"):
+            size = self._offset * self.dtype.itemsize
+            if self._offset and size + len(content) > self._shard_bytes:
                 self._open_shard(self._shard + 1, 0)
             entry = self._entry(episode, len(positions), content)
-            files.write_at(self._shard_file, self._place * self.dtype.itemsize, content)
+            files.write_at(self._shard_file, self._offset * self.dtype.itemsize, content)
             files.write_at(self._index_file, self._index_bytes, entry.tobytes())
         self._index_bytes += entry.nbytes
-        self._note(entry, positions["weight"])
+        self._register(entry, positions["weight"])
         return True
 
     def _entry(self, episode: int, count: int, content: bytes) -> np.ndarray:
         entry = np.zeros((), ENTRY)
         entry["episode"], entry["first"], entry["count"] = episode, self.end, count
-        entry["shard"], entry["place"] = self._shard, self._place
+        entry["shard"], entry["offset"] = self._shard, self._offset
         entry["sha256"] = np.frombuffer(hashlib.sha256(content).digest(), np.uint8)
         entry["crc32"] = _crc(entry)
         return entry
 
-    def _note(self, entry: np.ndarray, weights: np.ndarray) -> None:
-        """Take an episode that is on disk into what is known."""
+    def _register(self, entry: np.ndarray, weights: np.ndarray) -> None:
+        """Add an episode that was written to the arrays in memory."""
         row, start = self._num_rows, self.end
         stop = start + len(weights)
-        self._entries = _roomy(self._entries, row + 1)
-        self._looks = _roomy(self._looks, row + 1)
-        self._weights = _roomy(self._weights, stop)
-        self._entries[row], self._looks[row], self._weights[start:stop] = entry, WHOLE, weights
+        self._entries = _grown(self._entries, row + 1)
+        self._integrity = _grown(self._integrity, row + 1)
+        self._weights = _grown(self._weights, stop)
+        self._entries[row], self._integrity[row], self._weights[start:stop] = entry, INTACT, weights
         self._rows[int(entry["episode"])] = row
         self._num_rows += 1
-        self._place += len(weights)
+        self._offset += len(weights)
 
     def sync(self) -> None:
-        """Make all that was appended outlive a power cut."""
-        with files.told(self.folder, "storing episodes"):
+        """Make all appended episodes survive a power cut."""
+        with files.explain_os_errors(self.folder, "storing episodes"):
             for file in (self._shard_file, self._index_file):
                 if file is not None:
                     os.fsync(file.fileno())
 
     def drop_before(self, position: int) -> None:
-        """Delete the files whose positions all come before this one; their ids stay known."""
+        """Delete the shards with earlier positions only; the ids of their episodes stay known."""
         if self._index_file is None:
-            raise UctreeError(f"{self.folder} was opened to be read only, or is closed")
+            raise UctreeError(f"{self.folder} was opened read only, or is closed")
         entries = self._entries[: self._num_rows]
-        kept = entries["shard"][entries["first"] + entries["count"] > position]
-        first_shard = min(self._shard, int(kept.min(initial=self._shard)))
+        needed = entries["shard"][entries["first"] + entries["count"] > position]
+        first_shard = min(self._shard, int(needed.min(initial=self._shard)))
         if first_shard <= self._first_shard:
             return
-        with files.told(self.folder, "dropping old episodes"):
-            self._write_layout(first_shard)  # first, so that what is gone is known to be dropped
+        with files.explain_os_errors(self.folder, "dropping old episodes"):
+            self._write_layout(first_shard)  # first, so that missing shards are not taken as damage
             for shard in range(self._first_shard, first_shard):
                 self._maps.pop(shard, None)
                 self._shard_path(shard).unlink(missing_ok=True)
         self._first_shard = first_shard
-        gone = np.flatnonzero(entries["shard"] < first_shard)
-        self._looks[gone] = DAMAGED
-        self._weights[: self._end_of_row(int(gone[-1]))] = 0.0
+        dropped = np.flatnonzero(entries["shard"] < first_shard)
+        self._integrity[dropped] = DAMAGED
+        self._weights[: self._end_of_row(int(dropped[-1]))] = 0.0
 
     def close(self) -> None:
-        """Append no more; what is there can still be drawn from."""
+        """Close the files; positions can still be drawn."""
         for file in (self._shard_file, self._index_file):
             if file is not None:
                 file.close()
@@ -437,75 +439,75 @@ class Replay:
 
     # Reading.
 
-    def _look(self, rows: np.ndarray) -> None:
-        """Hold episodes that are seen for the first time against their hashes."""
+    def _verify(self, rows: np.ndarray) -> None:
+        """Check the hashes of episodes that were not checked before."""
         damaged: dict[int, list[int]] = {}
-        for row in rows[self._looks[rows] == UNSEEN]:
+        for row in rows[self._integrity[rows] == UNVERIFIED]:
             entry = self._entries[row]
             shard = int(entry["shard"])
-            positions = self._positions_at(shard, int(entry["place"]), int(entry["count"]))
+            positions = self._positions_at(shard, int(entry["offset"]), int(entry["count"]))
             if positions is not None and _sha256(positions) == entry["sha256"].tobytes():
-                self._looks[row] = WHOLE
+                self._integrity[row] = INTACT
                 self._weights[int(entry["first"]) : self._end_of_row(row)] = positions["weight"]
                 continue
-            self._looks[row] = DAMAGED
+            self._integrity[row] = DAMAGED
             if shard >= self._first_shard:  # others were dropped
                 damaged.setdefault(shard, []).append(int(entry["episode"]))
         for shard, episodes in damaged.items():
             path = self._shard_path(shard)
             listed = ", ".join(map(str, episodes[:10])) + ("..." if len(episodes) > 10 else "")
-            how = "is damaged or cut off" if path.exists() else "is missing"
-            self._warn(f"{path} {how}: {len(episodes)} of its episodes are left out ({listed})")
+            problem = "is damaged or truncated" if path.exists() else "is missing"
+            self._warn(f"{path} {problem}: {len(episodes)} of its episodes are left out ({listed})")
 
-    def _positions_at(self, shard: int, place: int, count: int) -> np.ndarray | None:
-        """Positions of a shard, not copied; None where the file has not got them."""
-        if len(self._maps.get(shard, ())) < place + count:
+    def _positions_at(self, shard: int, offset: int, count: int) -> np.ndarray | None:
+        """A view of positions of a shard; None if the file does not have them."""
+        if len(self._maps.get(shard, ())) < offset + count:
             path = self._shard_path(shard)
             try:
                 size = path.stat().st_size // self.dtype.itemsize
-                if size < place + count:
+                if size < offset + count:
                     return None
                 mapped = np.memmap(path, self.dtype, mode="r", shape=(size,))
             except OSError:
                 return None
             self._maps[shard] = mapped.view(np.ndarray)
-        return self._maps[shard][place : place + count]
+        return self._maps[shard][offset : offset + count]
 
     def _gather(self, entries: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-        """Copies of positions by their numbers, all of them of whole episodes among `entries`."""
+        """Copies of positions by their numbers, all of them of intact episodes in `entries`."""
         firsts = entries["first"].astype(np.int64)
         rows = np.searchsorted(firsts, numbers, side="right") - 1
         chosen = entries[rows]
         shards = chosen["shard"]
-        places = chosen["place"] + (numbers - firsts[rows])
-        # As plain bytes they are copied in one go, and not field by field.
+        offsets = chosen["offset"] + (numbers - firsts[rows])
+        # A copy of plain bytes is faster than one field by field.
         plain = np.dtype((np.void, self.dtype.itemsize))
         positions = np.empty(len(numbers), plain)
         for shard in np.unique(shards):
-            here = shards == shard
-            inside = places[here]
+            is_inside = shards == shard
+            inside = offsets[is_inside]
             mapped = self._positions_at(int(shard), int(inside.max()), 1)
             if mapped is None:
                 raise UctreeError(
-                    f"{self._shard_path(int(shard))} was whole before, and is cut off or missing "
-                    "now; open the run again to go on without it"
+                    f"{self._shard_path(int(shard))} was intact before, and is truncated or "
+                    "missing now; open the run again to continue without it"
                 )
-            positions[here] = self._maps[int(shard)].view(plain)[inside]
+            positions[is_inside] = self._maps[int(shard)].view(plain)[inside]
         return positions.view(self.dtype)
 
     def window(self, num_positions: int, end: int | None = None) -> Window:
-        """The last so many positions before `end`, a cursor of before; before all that comes."""
+        """The last `num_positions` positions before the cursor `end`, by default the newest."""
         end = self.end if end is None else min(end, self.end)
         start = max(0, end - num_positions)
         entries = self._entries[: self._num_rows]
         ends = entries["first"] + entries["count"]
         rows = np.flatnonzero((ends > start) & (entries["first"] < end))
-        self._look(rows)
-        whole = rows[self._looks[rows] == WHOLE]
-        lows = np.maximum(entries["first"][whole].astype(np.int64), start)
-        highs = np.minimum(ends[whole].astype(np.int64), end)
+        self._verify(rows)
+        intact = rows[self._integrity[rows] == INTACT]
+        lows = np.maximum(entries["first"][intact].astype(np.int64), start)
+        highs = np.minimum(ends[intact].astype(np.int64), end)
         cumulative = np.cumsum(self._weights[start:end], dtype=np.float64)
-        return Window(self, start, end, int((highs - lows).sum()), entries[whole], cumulative)
+        return Window(self, start, end, int((highs - lows).sum()), entries[intact], cumulative)
 
 
 def _crc(entry: np.ndarray) -> int:
@@ -516,15 +518,15 @@ def _sha256(positions: np.ndarray) -> bytes:
     return hashlib.sha256(np.ascontiguousarray(positions).view(np.uint8).data).digest()
 
 
-def _opened(path: Path, size: int) -> IO[bytes]:
-    """A file open for writing, new or cut to this size."""
+def _open_at(path: Path, size: int) -> IO[bytes]:
+    """A file open for writing, new or truncated to this size."""
     file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b", buffering=0)
     file.truncate(size)
     return file
 
 
-def _roomy(array: np.ndarray, size: int) -> np.ndarray:
-    """The array, or a longer one that begins with it, where it has not got `size` elements."""
+def _grown(array: np.ndarray, size: int) -> np.ndarray:
+    """The array, or a longer copy if it has fewer than `size` elements."""
     if size <= len(array):
         return array
     longer = np.zeros(max(size, 2 * len(array), 1024), array.dtype)
@@ -537,25 +539,25 @@ def _roomy(array: np.ndarray, size: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Batch:
-    """Positions as a network is trained on them."""
+    """Inputs and targets of one training step."""
 
     observations: np.ndarray  # [n, *observation_shape], float32
     policy: np.ndarray  # [n, num_actions], float32
-    values: np.ndarray  # [n, num_players], float32, in the frame of the player to play
+    values: np.ndarray  # [n, num_players], float32, the player to move first
     policy_weights: np.ndarray  # [n], float32
     legal: np.ndarray  # [n, num_actions], bool
 
 
 @dataclass(frozen=True, eq=False)
 class Window:
-    """A range of positions to draw from; what is appended later does not change it."""
+    """A range of positions to draw from; episodes appended later do not change it."""
 
     replay: Replay
     start: int
     end: int
-    num_positions: int  # without those that are damaged
-    entries: np.ndarray  # of the episodes they are of
-    cumulative: np.ndarray  # [end - start], the weights added up
+    num_positions: int  # without damaged ones
+    entries: np.ndarray  # the index entries of their episodes
+    cumulative: np.ndarray  # [end - start], cumulative weights
 
     def draw(
         self, rng: np.random.Generator, batch_size: int, *, value_mix: float = 0.0,
@@ -564,8 +566,8 @@ class Window:
         """A batch of positions, each drawn by its weight, with replacement.
 
         Args:
-            value_mix: how much of the values is what the search expected; the rest is returns.
-            symmetries: whether each position is turned by a random symmetry of the game, if any.
+            value_mix: the share of the search's values in the value targets; the rest is returns.
+            symmetries: whether a random symmetry of the game, if any, transforms each position.
         """
         positions = self.draw_positions(rng, batch_size)
         game = self.replay.game
@@ -580,18 +582,18 @@ class Window:
         if not total > 0:
             raise UctreeError(
                 f"{self.replay.folder} has no position to draw from {self.start} to {self.end}: "
-                f"{self.num_positions} are there, and none has a weight above 0"
+                f"of {self.num_positions} positions none has a weight above 0"
             )
         drawn = np.searchsorted(self.cumulative, rng.random(count) * total, side="right")
-        last = np.searchsorted(self.cumulative, total)  # rounding may lead beyond it
+        last = np.searchsorted(self.cumulative, total)  # rounding may exceed it
         return self.replay._gather(self.entries, self.start + np.minimum(drawn, last))
 
 
-def observed(game: Game, states: Sequence[State]) -> Batch:
-    """States as a network is shown them, and what is legal there."""
+def observe_states(game: Game, states: Sequence[State]) -> Batch:
+    """The observations and legal actions of states; its targets are empty."""
     positions = np.zeros(len(states), position_dtype(game))
-    for place, state in enumerate(states):
-        positions["state"][place] = state
+    for index, state in enumerate(states):
+        positions["state"][index] = state
     positions["policy_actions"] = -1
     return make_batch(game, positions, np.zeros(len(states), np.int64))
 
@@ -599,7 +601,7 @@ def observed(game: Game, states: Sequence[State]) -> Batch:
 def make_batch(
     game: Game, positions: np.ndarray, choices: np.ndarray, value_mix: float = 0.0
 ) -> Batch:
-    """What a network is shown of positions, and taught, each after a symmetry of the game."""
+    """Observations and targets of positions, each transformed by a symmetry of the game."""
     count, shape = len(positions), game.observation_shape or ()
     action_table, cell_table = _tables(game)
     num_cells = cell_table.shape[1]
@@ -613,12 +615,13 @@ def make_batch(
         np.ascontiguousarray(positions["policy_actions"]),
         np.ascontiguousarray(positions["policy_shares"]), np.asarray(choices, np.int64),
         action_table, cell_table, scratch, scratch.reshape(planes.shape[1:]), planes, policy, mask,
-        evaluators.action_room(game), game.data,
+        action_room(game), game.data,
     )  # fmt: skip
     status = _kernel(game, arguments).call(*arguments)
     if status < 0:
         raise BrokenGame(
-            f"legal of {game.name} is wrong in a state of the replay; uctree check says how"
+            f"legal of {game.name} is wrong in a state of the replay; run `uctree check` on the "
+            "game to see why"
         )
     values = mixed_values(positions["returns"], positions["search_values"], value_mix)
     return Batch(
@@ -627,26 +630,26 @@ def make_batch(
     )  # fmt: skip
 
 
-# Compiled code and tables by game, as long as the game is alive.
-_known: weakref.WeakKeyDictionary[Game, Kernel] = weakref.WeakKeyDictionary()
+# Kernels by game, as long as the game is alive.
+_kernels: weakref.WeakKeyDictionary[Game, Kernel] = weakref.WeakKeyDictionary()
 
 
 def _kernel(game: Game, arguments: tuple[Any, ...]) -> Kernel:
-    """The kernel that makes batches of a game, from memory, from disk, or compiled now."""
-    if game not in _known:
+    """The compiled `fill_batch` of a game, from memory, from the disk cache, or compiled now."""
+    if game not in _kernels:
         bound = {
-            "legal": evaluators.rule(game, "legal"),
-            "observe": evaluators.rule(game, "observe"),
+            "legal": bound_rule(game, "legal"),
+            "observe": bound_rule(game, "observe"),
             "NUM_ACTIONS": game.num_actions,
             "GUARD_AT": max(game.num_actions, game.max_outcomes),
         }
         label = f"{game.name}: batches"
-        _known[game] = compile_kernel(fill_batch, bound, arguments, label=label)
-    return _known[game]
+        _kernels[game] = compile_kernel(fill_batch, bound, arguments, label=label)
+    return _kernels[game]
 
 
 def _tables(game: Game) -> tuple[np.ndarray, np.ndarray]:
-    """The symmetries of actions and of cells; the identity alone where the game has none."""
+    """The symmetries of actions and of cells; the identity alone if the game has none."""
     if game.symmetries is None:
         num_cells = math.prod(game.observation_shape or ())
         return np.arange(game.num_actions)[None], np.arange(num_cells)[None]
@@ -660,9 +663,9 @@ def fill_batch(
     cells: np.ndarray, planes: np.ndarray, policy: np.ndarray, mask: np.ndarray,
     actions: np.ndarray, data: Any,
 ) -> int:  # fmt: skip
-    """Write observations, policies and legal actions of states; negative where `legal` is wrong.
+    """Write observations, policies and legal actions of states; negative if `legal` is wrong.
 
-    `observation` and `cells` are the same numbers: as the game writes them, and by plane and cell.
+    `observation` and `cells` are views of the same array: in the game's shape, and [plane, cell].
     """
     for i in range(planes.shape[0]):
         choice = choices[i]

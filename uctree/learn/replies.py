@@ -1,4 +1,4 @@
-"""Every reply that opponents have to a player of a small game, tried."""
+"""Exhaustive play of a small game: one player's actions against every reply of the opponent."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import numpy as np
 from uctree.game import Game
 from uctree.solver import solve
 
-EQUAL = 1e-9  # returns that differ by less are the same
+TOLERANCE = 1e-9  # returns that differ by less are equal
 
 
 @dataclass(frozen=True)
 class Replies:
-    """How a player did against every reply, from both seats."""
+    """The results of a player against every reply, from both seats."""
 
-    positions: int  # in which it had to act
-    gave_away: int  # in which its action was worth less than the best one
-    lost: int  # episodes that ended with a loss
+    positions: int  # in which the player had to act
+    gave_away: int  # in which its action was not optimal
+    lost: int  # lines of play that ended with a loss
 
     @property
     def is_perfect(self) -> bool:
@@ -27,7 +27,7 @@ class Replies:
 
 
 def try_all(game: Game, act: Callable[[np.record], int]) -> Replies:
-    """How the player that acts by `act` does in a small game of two.
+    """The results of the player that takes `act(state)`, in a small game of two players.
 
     >>> from uctree import games
     >>> game = games.tic_tac_toe()
@@ -38,9 +38,9 @@ def try_all(game: Game, act: Callable[[np.record], int]) -> Replies:
     positions = gave_away = lost = 0
     for seat in (0, 1):
         seen: set[bytes] = set()
-        places = [game.start()]
-        while places:
-            state = places.pop()
+        waiting = [game.start()]
+        while waiting:
+            state = waiting.pop()
             if state.tobytes() in seen:
                 continue
             seen.add(state.tobytes())
@@ -52,7 +52,7 @@ def try_all(game: Game, act: Callable[[np.record], int]) -> Replies:
                 if game.is_over(after):
                     lost += bool(reward[seat] < 0)
                 else:
-                    places.append(after)
+                    waiting.append(after)
                 value = reward[seat] + game.discount * exact.value_of(after)[seat]
-                gave_away += bool(is_mine and value < exact.value_of(state)[seat] - EQUAL)
+                gave_away += bool(is_mine and value < exact.value_of(state)[seat] - TOLERANCE)
     return Replies(positions, gave_away, lost)

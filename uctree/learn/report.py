@@ -9,10 +9,10 @@ from typing import Any
 
 import msgspec
 
-from uctree.chart import Series, line_chart
-from uctree.document import document, heading, paragraph, table
 from uctree.learn import files, ladder
 from uctree.learn.run import Run
+from uctree.pages.chart import Series, line_chart
+from uctree.pages.document import document, heading, paragraph, table
 from uctree.treefile import replacing
 
 Row = dict[str, Any]
@@ -20,18 +20,18 @@ Rows = list[Row]
 
 
 def write_report(run: Run, path: str | os.PathLike[str]) -> None:
-    """Write what a run's metrics say as a page; a browser needs nothing else to show it."""
-    with files.told(Path(path), "writing the report"), replacing(Path(path)) as file:
+    """Write the metrics of a run as one self-contained HTML page."""
+    with files.explain_os_errors(Path(path), "writing the report"), replacing(Path(path)) as file:
         file.write(report_page(run).encode())
 
 
 def report_page(run: Run) -> str:
-    """The page, as text."""
+    """The HTML of the page."""
     parts = [paragraph(_headline(run)), *(paragraph(f"Damaged: {each}") for each in run.warnings)]
     failed = run.metrics("quarantined")
     parts += [paragraph(f"Episodes that failed and were left out: {len(failed)}.")] * bool(failed)
     for name, section in (
-        ("Does it learn?", _strength), ("Does it keep exact results?", _exact),
+        ("Does it learn?", _strength), ("Does it play optimally?", _exact),
         ("Is the network right?", _diagnosis), ("Losses", _losses), ("Speed", _speed),
         ("Checkpoints", _checkpoints), ("Options", _options),
     ):  # fmt: skip
@@ -43,7 +43,7 @@ def report_page(run: Run) -> str:
 def _headline(run: Run) -> str:
     played, learned = run.metrics("self-play"), run.metrics("learning")
     if not played:
-        return f"{run.folder}: nothing was played yet."
+        return f"{run.folder}: no game was played yet."
     last = played[-1]
     steps = f", {learned[-1]['steps']:,.0f} steps" if learned else ""
     saved = run.metrics("checkpoint")
@@ -57,20 +57,20 @@ def _headline(run: Run) -> str:
 
 def _parameters(run: Run) -> str:
     options = run.options
-    return f"{options.num_simulations} simulations a search, seed {options.seed}"
+    return f"{options.num_simulations} simulations per search, seed {options.seed}"
 
 
 # --- curves --------------------------------------------------------------------------------------
 
 
 def _curve(name: str, rows: Rows, key: str, *, bounds: str | None = None) -> Series | None:
-    """A number of metrics over iterations; None where there is none.
+    """A number of the metrics over iterations; None if no line has it.
 
     Args:
-        key: of the number; of one within others as `games.random.score`.
+        key: that of the number, with dots for nested ones, as `games.random.score`.
         bounds: the key of its interval.
     """
-    points = [(row["iteration"], _at(row, key), _at(row, bounds)) for row in rows]
+    points = [(row["iteration"], _number(row, key), _number(row, bounds)) for row in rows]
     drawn = [point for point in points if isinstance(point[1], (int, float))]
     if not drawn:
         return None
@@ -82,14 +82,14 @@ def _curve(name: str, rows: Rows, key: str, *, bounds: str | None = None) -> Ser
     return Series(name, x, y, low, high)
 
 
-def _at(row: Any, key: str | None) -> Any:
+def _number(row: Any, key: str | None) -> Any:
     for part in [] if key is None else key.split("."):
         row = row.get(part) if isinstance(row, dict) else None
     return None if key is None else row
 
 
 def _chart(title: str, y_label: str, curves: Sequence[Series | None]) -> list[str]:
-    """A chart of those curves that there are; nothing where there are none."""
+    """A chart of the curves that are not None; nothing if there are none."""
     drawn = [each for each in curves if each is not None]
     return [line_chart(drawn, title=title, x_label="iteration", y_label=y_label)] if drawn else []
 
@@ -100,14 +100,14 @@ def _chart(title: str, y_label: str, curves: Sequence[Series | None]) -> list[st
 def _strength(run: Run) -> list[str]:
     rows = run.metrics("ladder")
     if not rows:
-        return [paragraph("Nothing was measured yet: that is done at checkpoints.")]
+        return [paragraph("Nothing was measured yet: the ladder runs at checkpoints.")]
     if run.game.num_players == 1:
         return _returns(rows)
     rated = ladder.ratings(run)
     assert rated is not None, "there are games"
     names = list(rows[-1]["games"])
     scores = [
-        _curve(f"against {_words(name)}", rows, f"games.{name}.score",
+        _curve(f"against {_label(name)}", rows, f"games.{name}.score",
                bounds=f"games.{name}.score_interval")
         for name in names
     ]  # fmt: skip
@@ -120,10 +120,10 @@ def _strength(run: Run) -> list[str]:
 
 
 def _ratings_table(rows: Rows) -> list[list[str]]:
-    """The strongest first."""
+    """A row per agent, the strongest first."""
     ranked = sorted(rows, key=lambda row: float(row["elo"]), reverse=True)
     lines = [
-        [_words(row["agent"]), f"{row['elo']:+.0f}", _span((row["low"], row["high"]), "+.0f")]
+        [_label(row["agent"]), f"{row['elo']:+.0f}", _interval((row["low"], row["high"]), "+.0f")]
         for row in ranked
     ]
     return [["rating of", "Elo", "95 %"], *lines]
@@ -135,7 +135,7 @@ def _ratings_chart(rows: Rows) -> str:
     elo, low, high = ([row[key] for row in own] for key in ("elo", "low", "high"))
     series = [Series("the network's search", x, elo, low, high)]
     series += [
-        Series(_words(row["agent"]), [x[0], x[-1]], [row["elo"]] * 2)
+        Series(_label(row["agent"]), [x[0], x[-1]], [row["elo"]] * 2)
         for row in rows
         if row["iteration"] is None
     ]
@@ -148,30 +148,30 @@ def _games_table(row: Row) -> list[list[str]]:
     lines = [titles]
     for name, each in row["games"].items():
         lines.append([
-            _words(name), str(each["games"]), str(each["wins"]), str(each["draws"]),
-            str(each["losses"]), f"{each['score']:.3f}", _span(each["score_interval"], ".3f"),
-            f"{each['elo']:+.0f}", _span(each["elo_interval"], "+.0f"),
+            _label(name), str(each["games"]), str(each["wins"]), str(each["draws"]),
+            str(each["losses"]), f"{each['score']:.3f}", _interval(each["score_interval"], ".3f"),
+            f"{each['elo']:+.0f}", _interval(each["elo_interval"], "+.0f"),
         ])  # fmt: skip
     return lines
 
 
 def _returns(rows: Rows) -> list[str]:
-    """Of a game of one player: mean returns."""
+    """The mean returns in a game of one player."""
     names = list(rows[-1]["games"])
     key = f"games.{names[0]}"
     curves = [_curve("the network's search", rows, f"{key}.mean_return",
                      bounds=f"{key}.return_interval")]  # fmt: skip
     curves += [
-        _curve(_words(name), rows, f"games.{name}.opponent_return",
+        _curve(_label(name), rows, f"games.{name}.opponent_return",
                bounds=f"games.{name}.opponent_interval")
         for name in names
     ]  # fmt: skip
     lines = [["against", "games", "return", "95 %", "of the other", "difference", "95 %"]]
     for name, each in rows[-1]["games"].items():
         lines.append([
-            _words(name), str(each["games"]), f"{each['mean_return']:.4g}",
-            _span(each["return_interval"], ".4g"), f"{each['opponent_return']:.4g}",
-            f"{each['difference']:+.4g}", _span(each["difference_interval"], "+.4g"),
+            _label(name), str(each["games"]), f"{each['mean_return']:.4g}",
+            _interval(each["return_interval"], ".4g"), f"{each['opponent_return']:.4g}",
+            f"{each['difference']:+.4g}", _interval(each["difference_interval"], "+.4g"),
         ])  # fmt: skip
     title = "Mean return at checkpoints, with 95 % intervals"
     return [*_chart(title, "return", curves), table(lines)]
@@ -188,11 +188,11 @@ def _exact(run: Run) -> list[str]:
         _curve("by search", rows, "exact.search", bounds="exact.search_interval"),
         _curve("by its policy alone", rows, "exact.raw", bounds="exact.raw_interval"),
     ]
-    told = (
-        f"{last['positions']:,} positions in which some action gives the exact result away: kept "
-        f"in {last['search']:.1%} by search, in {last['raw']:.1%} by the policy alone."
+    text = (
+        f"{last['positions']:,} positions in which some action is not optimal: search takes an "
+        f"optimal action in {last['search']:.1%}, the policy alone in {last['raw']:.1%}."
     )
-    return [paragraph(told), *_chart("Share of positions kept", "share", curves)]
+    return [paragraph(text), *_chart("Share of positions with an optimal action", "share", curves)]
 
 
 def _diagnosis(run: Run) -> list[str]:
@@ -200,10 +200,10 @@ def _diagnosis(run: Run) -> list[str]:
     if not rows:
         return []
     last = rows[-1]["diagnosis"]
-    told = (
-        f"{last['positions']:,} positions of {last['games']} games of the network with itself, at "
-        f"iteration {rows[-1]['iteration']}: its values are off by {last['value_error']:.3g} on "
-        f"average, and search changes its action in {last['changed']:.1%}."
+    text = (
+        f"{last['positions']:,} positions of {last['games']} games of the network against itself, "
+        f"at iteration {rows[-1]['iteration']}: the calibration error of its values is "
+        f"{last['value_error']:.3g}, and search changes its action in {last['changed']:.1%}."
     )
     errors = [
         _curve("of the network", rows, "diagnosis.value_error"),
@@ -216,7 +216,7 @@ def _diagnosis(run: Run) -> list[str]:
     surprise = [_curve("KL", rows, "diagnosis.divergence")]
     changed = [_curve("share", rows, "diagnosis.changed")]
     return [
-        paragraph(told),
+        paragraph(text),
         _calibration_chart(last["reliability"]),
         *_chart("Calibration error of values", "returns", errors),
         *_chart("How far search moves the policy: KL(search ‖ network)", "nats", surprise),
@@ -226,14 +226,14 @@ def _diagnosis(run: Run) -> list[str]:
 
 
 def _calibration_chart(rows: Rows) -> str:
-    """What was predicted against what came of it."""
+    """Mean outcomes against predicted values."""
     predicted, outcomes = ([row[key] for row in rows] for key in ("predicted", "outcome"))
     bounds = [row["outcome_interval"] or (float("nan"),) * 2 for row in rows]
     low, high = zip(*bounds, strict=True)
     ends = [min(predicted), max(predicted)]
     series = [
         Series("mean outcome, by bins of values", predicted, outcomes, low, high),
-        Series("the same", ends, ends),
+        Series("perfect calibration", ends, ends),
     ]
     title = "Values against outcomes, with 95 % intervals"
     return line_chart(series, title=title, x_label="predicted value", y_label="mean outcome")
@@ -261,12 +261,12 @@ def _speed(run: Run) -> list[str]:
 
 
 def _checkpoints(run: Run) -> list[str]:
-    kept = set(run.iterations())
+    existing = set(run.iterations())
     rows = run.metrics("checkpoint")
-    lines = [["iteration", "hours", "sha256 of the weights", "kept"]]
+    lines = [["iteration", "hours", "sha256 of the weights", "on disk"]]
     lines += [
         [str(row["iteration"]), f"{row['seconds'] / 3600:.2f}", row["weights_sha256"],
-         "yes" if row["iteration"] in kept else "no"]
+         "yes" if row["iteration"] in existing else "no"]
         for row in rows
     ]  # fmt: skip
     return [table(lines)] if rows else []
@@ -277,10 +277,10 @@ def _options(run: Run) -> list[str]:
     return [table([["option", "value"], *([name, str(value)] for name, value in values.items())])]
 
 
-def _words(name: str) -> str:
-    """The name of an opponent, for people.
+def _label(name: str) -> str:
+    """The label of an opponent.
 
-    >>> _words("playout_100"), _words("past")
+    >>> _label("playout_100"), _label("past")
     ('playout search, 100 simulations', 'the checkpoint before')
     """
     if name.startswith("playout_"):
@@ -288,7 +288,7 @@ def _words(name: str) -> str:
     return "the checkpoint before" if name == ladder.PAST else name
 
 
-def _span(interval: Sequence[float] | None, style: str) -> str:
+def _interval(interval: Sequence[float] | None, style: str) -> str:
     if interval is None:
         return "unknown"
     return f"{interval[0]:{style}} to {interval[1]:{style}}"

@@ -1,14 +1,14 @@
-"""Run: a folder that holds all of a training, and is always in a state to go on from.
+"""Run: a folder with everything of a training, from which training can resume at any time.
 
     runs/ttt/
-      options.json      game and options; sealed
-      metrics.jsonl     one JSON object per line, as training goes on
+      options.json      game and options, with a checksum
+      metrics.jsonl     one JSON object per line
       checkpoints/      one folder per checkpoint, see `uctree.learn.checkpoints`
       replay/           episodes of self-play, see `uctree.learn.replay`
       lock              held by the process that trains
 
-Whatever is written comes into being whole, so that the process may be killed at any moment. What is
-found damaged is left out, told in `Run.warnings`, and replaced by what was there before it.
+All writes are atomic, so the process may be killed at any moment. Damaged files are left out and
+listed in `Run.warnings`; the version before them is used.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from typing import IO, TYPE_CHECKING, Any
 import msgspec
 
 import uctree
-from uctree import specs, treefile
+from uctree import specs
 from uctree.errors import UctreeError
 from uctree.game import Game
+from uctree.identity import describe_game, game_differences
 from uctree.learn import checkpoints, files
-from uctree.learn.board import TensorBoard
 from uctree.learn.checkpoints import Checkpoint, Generator, Weights
 from uctree.learn.extras import load_module
 from uctree.learn.options import (
@@ -44,6 +44,7 @@ from uctree.learn.options import (
     read_options,
 )
 from uctree.learn.replay import Replay
+from uctree.learn.tensorboard_writer import TensorBoardWriter
 
 if TYPE_CHECKING:
     import torch
@@ -54,23 +55,23 @@ FORMAT = "uctree run"
 VERSION = 1
 
 
-# --- what was learned ----------------------------------------------------------------------------
+# --- trained networks ----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Learned:
-    """A network as it was at a checkpoint, for use in searches."""
+    """The network of a checkpoint, for use in searches."""
 
     game: Game
     options: Options
     checkpoint: Checkpoint
-    module: torch.nn.Module | None = None  # a network of one's own, which cannot be built from here
+    module: torch.nn.Module | None = None  # for a custom module, which cannot be rebuilt
 
     def __repr__(self) -> str:
         return f"<Learned: {self.game.name}, iteration {self.checkpoint.iteration}>"
 
     def network(self) -> torch.nn.Module:
-        """The network with the averaged weights, where there are some, else with the last."""
+        """The network with its averaged weights, or the last ones if weights are not averaged."""
         module = self.module
         if module is None:
             module = load_module("uctree.learn.network").build(self.checkpoint.network)
@@ -79,7 +80,7 @@ class Learned:
         return module.eval()
 
     def evaluator(self, **options: Any) -> Evaluator:
-        """The network as what values leaves; options as in `uctree.learn.evaluator`."""
+        """The network as an evaluator; options as in `uctree.learn.evaluator`."""
         given = {
             "backend": "torch" if self.options.inference == "torch" else "onnx",
             "symmetries": self.options.evaluation_symmetries,
@@ -93,33 +94,32 @@ class Learned:
         load_module("uctree.learn.inference").export_onnx(self.network(), self.game, path)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write the network alone as a folder that `load` reads, without what training needs.
+        """Write the network alone to a folder that `load` reads, without the state of training.
 
-        The folder is new, empty, or one that this has written before, which is replaced.
+        The folder must be new, empty, or written by this method; then it is replaced.
         """
-        there = Path(folder)
-        if there.exists() and not (there / "manifest.json").exists() and any(there.iterdir()):
+        target = Path(folder)
+        if target.exists() and not (target / "manifest.json").exists() and any(target.iterdir()):
             raise UctreeError(
-                f"{there} is not empty, and holds no network that could be replaced; give a new "
-                "folder"
+                f"{target} is not empty and holds no saved network; choose a new folder"
             )
-        kept = Checkpoint(
+        weights_only = Checkpoint(
             iteration=self.checkpoint.iteration, weights=self.checkpoint.best_weights,
             averaged=None, optimizer={}, settings={}, counters=self.checkpoint.counters,
             generators={}, replay_end=0, network=self.checkpoint.network,
             game=self.checkpoint.game, options=self.checkpoint.options,
         )  # fmt: skip
-        checkpoints.write(there, kept)
+        checkpoints.write(target, weights_only)
 
 
 def load(
     path: str | os.PathLike[str], game: Game | None = None, network: torch.nn.Module | None = None
 ) -> Learned:
-    """What was learned: of a run's folder the newest checkpoint, or the one of this folder.
+    """The network of a run's newest checkpoint, or of the checkpoint in this folder.
 
     Args:
-        game: needed where it is not a built-in one.
-        network: needed where it is a module of one's own; its weights are replaced.
+        game: needed if it is not a built-in game.
+        network: for a custom module, one of the same architecture; its weights are loaded.
     """
     folder = Path(path)
     if not (folder / "manifest.json").exists():
@@ -131,26 +131,30 @@ def load(
 def _learned(
     folder: Path, checkpoint: Checkpoint, game: Game | None, network: torch.nn.Module | None
 ) -> Learned:
-    game = _game_of(folder, checkpoint.game, game)
+    game = _resolve_game(folder, checkpoint.game, game)
     return Learned(game, read_options(checkpoint.options), checkpoint, network)
 
 
-def _game_of(folder: Path, description: dict[str, Any], game: Game | None) -> Game:
-    """The game of a run, made again where none is given; UctreeError where it is another one."""
+def _resolve_game(folder: Path, description: dict[str, Any], game: Game | None) -> Game:
+    """The game of a run, rebuilt if none is given; UctreeError if the given one differs."""
     if game is None:
-        spec = description.get("spec")
-        do = "pass game= (on the command line: name it as file.py:name)"
+        spec, name = description.get("spec"), description.get("name")
+        do = "in Python pass game="
         if not isinstance(spec, str):
-            raise UctreeError(f"{folder} is of {description.get('name')!r}, not one of ours; {do}")
+            raise UctreeError(
+                f"{folder} was trained on your game {name!r}; add --game FILE.py:NAME, or {do}"
+            )
         try:
             game = specs.read_built_in(spec)
         except Exception as error:  # arguments from a file can be anything
-            raise UctreeError(f"{folder}: cannot make the game {spec!r} ({error}); {do}") from error
-    differences = treefile.game_differences(description, game, "in the folder", "in the game")
+            raise UctreeError(
+                f"{folder}: cannot make the game {spec!r} ({error}); add --game, or {do}"
+            ) from error
+    differences = game_differences(description, game, "in the folder", "in the game")
     if differences:
         raise UctreeError(
-            f"{folder} is a run of another game than {game.name}: {'; '.join(differences)}. Give "
-            "another folder, or the game it was begun with"
+            f"{folder} is a run of another game than {game.name}: {'; '.join(differences)}. Choose "
+            "another folder, or pass the game it was started with"
         )
     return game
 
@@ -159,7 +163,7 @@ def _game_of(folder: Path, description: dict[str, Any], game: Game | None) -> Ga
 
 
 class Run:
-    """A training and its folder; `begin` it to train, `open` it to look and to use."""
+    """A training and its folder: `begin` opens it to train, `open` to read and use it."""
 
     def __init__(
         self, folder: Path, game: Game, options: Options, warnings: list[str],
@@ -168,57 +172,58 @@ class Run:
         self.folder = folder
         self.game = game
         self.options = options
-        self.warnings = warnings  # what is damaged and left out, in words
-        self.own_network: torch.nn.Module | None = None  # that it was trained with, if not ours
+        self.warnings = warnings  # messages about damaged files that were left out
+        self.custom_network: torch.nn.Module | None = None  # a custom module that was trained
         self._lock = lock
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str], game: Game | None = None) -> Run:
-        """The run of a folder, to look at; nothing is written, and another process may train.
+        """The run of a folder, read only; another process may train in it.
 
         Args:
-            game: needed where it is not a built-in one.
+            game: needed if it is not a built-in game.
         """
         folder = Path(folder)
         found, warnings = _read_header(folder)
         if found is None:
             raise UctreeError(
-                f"{folder} is not the folder of a run: it has no options.json; those are written "
-                "by uctree train and uctree.learn.train"
+                f"{folder} is not the folder of a run: it has no options.json; pass a folder that "
+                "`uctree train` or uctree.learn.train wrote"
             )
-        game = _game_of(folder, found["game"], game)
+        game = _resolve_game(folder, found["game"], game)
         return cls(folder, game, read_options(found["options"]), warnings, None)
 
     @classmethod
     def begin(cls, folder: str | os.PathLike[str], game: Game, **given: Any) -> Run:
-        """The run of a folder, to train in: a new one, or the one that is there to go on with.
+        """The run of a folder, to train in: a new one, or an existing one to resume.
 
-        Options that are not given are those that the run was begun with. Given ones have to agree
-        with them, but for those that `CHANGEABLE` names.
+        Options that are not given are those that the run was started with. Given options must equal
+        them, except those in `CHANGEABLE`.
         """
         folder = Path(folder)
         wanted = read_options(given)
         check_learnable(game)
         if not (folder / "options.json").exists():
-            fill_in(wanted, game)  # before anything is written: do they go together?
-        with files.told(folder, "opening the run"):
+            fill_in(wanted, game)  # raises before anything is written
+        with files.explain_os_errors(folder, "opening the run"):
             folder.mkdir(parents=True, exist_ok=True)
-            _check_ours(folder)
+            _check_folder(folder)
             lock = files.lock(folder)
         try:
-            with files.told(folder, "opening the run"):
+            with files.explain_os_errors(folder, "opening the run"):
                 found, warnings = _read_header(folder)
-                files.sweep(folder)
-                files.sweep(folder / "checkpoints")
+                files.delete_temporaries(folder)
+                files.delete_temporaries(folder / "checkpoints")
                 if found is None:
                     options = fill_in(wanted, game)
                 else:
-                    _game_of(folder, found["game"], game)
-                    options = _agreed(folder, game, read_options(found["options"]), wanted, given)
+                    _resolve_game(folder, found["game"], game)
+                    saved = read_options(found["options"])
+                    options = _merged_options(folder, game, saved, wanted, given)
                 run = cls(folder, game, options, warnings, lock)
                 if found is None or warnings or found["options"] != msgspec.to_builtins(options):
                     run._write_header()
-                run._mend_metrics()
+                run._trim_metrics()
             for text in warnings:
                 run.log("damaged", text=text)
         except BaseException:
@@ -227,19 +232,19 @@ class Run:
         return run
 
     def _write_header(self) -> None:
-        files.write_sealed(self.folder / "options.json", {
+        files.write_json(self.folder / "options.json", {
             "format": FORMAT, "version": VERSION, "uctree": uctree.__version__,
-            "game": treefile.describe_game(self.game),
+            "game": describe_game(self.game),
             "options": msgspec.to_builtins(self.options),
         })  # fmt: skip
 
     def close(self) -> None:
-        """Let another process train in the folder; what was learned can still be used."""
+        """Release the folder, so that another process can train; networks can still be used."""
         if "replay" in self.__dict__:
             self.replay.close()
-        board = self.__dict__.get("board")  # it is opened by the first line that is logged
-        if board is not None:
-            board.close()
+        tensorboard = self.__dict__.get("tensorboard")  # None before the first line is logged
+        if tensorboard is not None:
+            tensorboard.close()
         if self._lock is not None:
             self._lock.close()
         self._lock = None
@@ -263,28 +268,28 @@ class Run:
 
     def _check_training(self) -> None:
         if not self.is_training:
-            raise UctreeError(f"{self.folder} was opened to look at; Run.begin opens it to train")
+            raise UctreeError(f"{self.folder} was opened read only; to train, open it by Run.begin")
 
     @functools.cached_property
     def replay(self) -> Replay:
         """The episodes of the run."""
         return Replay(
-            self.folder / "replay", self.game, read_only=not self.is_training, report=self._report
+            self.folder / "replay", self.game, read_only=not self.is_training, report=self._warn
         )
 
     # Metrics.
 
     @functools.cached_property
-    def board(self) -> TensorBoard | None:
-        """What shows metrics to TensorBoard, where the options ask for it."""
-        return TensorBoard(self.folder / "tensorboard") if self.options.tensorboard else None
+    def tensorboard(self) -> TensorBoardWriter | None:
+        """The writer of metrics for TensorBoard; None without the option `tensorboard`."""
+        return TensorBoardWriter(self.folder / "tensorboard") if self.options.tensorboard else None
 
     @property
     def _metrics_path(self) -> Path:
         return self.folder / "metrics.jsonl"
 
-    def _mend_metrics(self) -> None:
-        """Cut off what a killed process left of a line."""
+    def _trim_metrics(self) -> None:
+        """Cut off an incomplete last line, which a killed process leaves."""
         with open(self._metrics_path, "a+b") as file:
             file.seek(0)
             content = file.read()
@@ -294,21 +299,21 @@ class Run:
         """Add a line to metrics.jsonl: its kind, the time in seconds since 1970, and numbers.
 
         Args:
-            numbers: what JSON can hold; `iteration` says what the line is about.
+            numbers: anything that JSON can hold; `iteration` is that of the line.
         """
         self._check_training()
         row = {"kind": kind, "time": time.time()} | numbers
-        line = json.dumps(row, default=files.plain).encode() + b"\n"
+        line = json.dumps(row, default=files.to_builtin).encode() + b"\n"
         path = self._metrics_path
-        with files.told(path, "adding a line"), open(path, "ab", buffering=0) as file:
+        with files.explain_os_errors(path, "adding a line"), open(path, "ab", buffering=0) as file:
             files.write_at(file, file.tell(), line)
-        if self.board is not None:
-            self.board.write(row)
+        if self.tensorboard is not None:
+            self.tensorboard.write(row)
 
     def metrics(self, kind: str | None = None) -> list[dict[str, Any]]:
-        """The lines of metrics.jsonl, without those that were made void by going back.
+        """The lines of metrics.jsonl, without those that a later resume made invalid.
 
-        A run that goes on from the checkpoint of iteration k does the iterations after k again.
+        A run that resumes from the checkpoint of iteration k repeats the iterations after k.
         """
         rows: list[dict[str, Any]] = []
         for row in self._read_metrics():
@@ -328,12 +333,10 @@ class Run:
             try:
                 yield _row(line)
             except (ValueError, RecursionError) as error:
-                self._report(
-                    f"{self._metrics_path}, line {number} is damaged and left out: {error}"
-                )
+                self._warn(f"{self._metrics_path}, line {number} is damaged and left out: {error}")
 
-    def _report(self, text: str) -> None:
-        """Note what is damaged, in the metrics too."""
+    def _warn(self, text: str) -> None:
+        """Add a warning about damage, and log it if this process trains."""
         if text in self.warnings:
             return
         self.warnings.append(text)
@@ -343,7 +346,7 @@ class Run:
     # Checkpoints.
 
     def iterations(self) -> list[int]:
-        """The iterations there are checkpoints of, oldest first."""
+        """The iterations of all checkpoints, oldest first."""
         return sorted(
             int(path.name)
             for path in (self.folder / "checkpoints").glob("*")
@@ -359,16 +362,16 @@ class Run:
         counters: Mapping[str, int | float] | None = None,
         generators: Mapping[str, Generator] | None = None, replay_end: int = 0,
     ) -> Checkpoint:  # fmt: skip
-        """Write a checkpoint, and delete those that are not to be kept any longer.
+        """The checkpoint that was written; checkpoints that are too old are deleted.
 
         Args:
             network: a module, or its tensors by name.
-            counters: what is counted from the beginning of the run.
-            replay_end: the cursor of the replay that training has come to.
+            counters: numbers over the whole run.
+            replay_end: the replay cursor up to which training has learned.
         """
         self._check_training()
         if "replay" in self.__dict__:
-            self.replay.sync()  # first, so that no checkpoint counts an episode that is not there
+            self.replay.sync()  # first, so that no checkpoint counts an episode that is not on disk
         tensors, settings = (
             ({}, {}) if optimizer is None else checkpoints.optimizer_state(optimizer)
         )
@@ -376,21 +379,21 @@ class Run:
             name: checkpoints.generator_state(each) for name, each in (generators or {}).items()
         }
         checkpoint = Checkpoint(
-            iteration=iteration, weights=checkpoints.arrays_of(network),
-            averaged=None if averaged is None else checkpoints.arrays_of(averaged),
+            iteration=iteration, weights=checkpoints.to_arrays(network),
+            averaged=None if averaged is None else checkpoints.to_arrays(averaged),
             optimizer=tensors, settings=settings, counters=dict(counters or {}),
-            generators=states, replay_end=replay_end, network=_described(network),
-            game=treefile.describe_game(self.game), options=msgspec.to_builtins(self.options),
+            generators=states, replay_end=replay_end, network=_network_description(network),
+            game=describe_game(self.game), options=msgspec.to_builtins(self.options),
         )  # fmt: skip
         written = checkpoints.write(self._checkpoint_path(iteration), checkpoint)
         self._drop_old()
         return written
 
     def _drop_old(self) -> None:
-        """Keep the newest checkpoints, those of every so many iterations, and what they need."""
+        """Delete old checkpoints by `keep_checkpoints` and `keep_every`, and unneeded episodes."""
         options, iterations = self.options, self.iterations()
         newest = iterations[-options.keep_checkpoints :]
-        with contextlib.suppress(OSError, UctreeError):  # it will be tried again
+        with contextlib.suppress(OSError, UctreeError):  # the next call tries again
             for iteration in iterations[: -len(newest)]:
                 if iteration % options.keep_every:
                     files.delete_folder(self._checkpoint_path(iteration))
@@ -400,9 +403,9 @@ class Run:
                 self.replay.drop_before(end - (options.replay_window or end))
 
     def checkpoint(self, iteration: int | None = None) -> Checkpoint | None:
-        """The checkpoint of an iteration; None for the newest one that is whole, if there is one.
+        """The checkpoint of an iteration, or the newest intact one; None if there is none.
 
-        One that is damaged is told in `warnings`, and the one before it is taken.
+        A damaged checkpoint adds a warning, and the one before it is used.
         """
         if iteration is not None:
             return checkpoints.read(self._checkpoint_path(iteration))
@@ -410,7 +413,7 @@ class Run:
             try:
                 return checkpoints.read(self._checkpoint_path(each))
             except UctreeError as error:
-                self._report(f"checkpoint {each} is damaged and left out: {error}")
+                self._warn(f"checkpoint {each} is damaged and left out: {error}")
         return None
 
     def resume(
@@ -418,17 +421,17 @@ class Run:
         optimizer: torch.optim.Optimizer | None = None,
         generators: Mapping[str, Generator] | None = None,
     ) -> Checkpoint | None:  # fmt: skip
-        """Give all this the state of the newest whole checkpoint; None where there are none yet.
+        """The newest intact checkpoint, loaded into these objects; None if there is none yet.
 
-        Checkpoints after it are damaged; they are set aside as `NNNNNN.damaged`. UctreeError where
-        all are damaged.
+        Damaged checkpoints after it are renamed to `NNNNNN.damaged`. UctreeError if all are
+        damaged.
         """
         self._check_training()
         checkpoint = self.checkpoint()
         if checkpoint is None and self.iterations():
             raise UctreeError(
-                f"no checkpoint of {self.folder} is whole: {'; '.join(self.warnings)}. Restore one "
-                "from another copy, or give another folder to begin anew"
+                f"no checkpoint of {self.folder} is intact: {'; '.join(self.warnings)}. Restore "
+                "one from another copy, or choose another folder to start again"
             )
         iteration = 0 if checkpoint is None else checkpoint.iteration
         if checkpoint is not None:
@@ -436,11 +439,11 @@ class Run:
                 network=network, averaged=averaged, optimizer=optimizer, generators=generators
             )
             if checkpoint.replay_end > self.replay.end:
-                self._report(
-                    f"{self.replay.folder} has {self.replay.end} positions, and training had seen "
-                    f"{checkpoint.replay_end}: those at the end are lost"
+                self._warn(
+                    f"{self.replay.folder} has {self.replay.end} positions, and training had "
+                    f"{checkpoint.replay_end}: the last ones are lost"
                 )
-            with files.told(self.folder, "setting damaged checkpoints aside"):
+            with files.explain_os_errors(self.folder, "renaming damaged checkpoints"):
                 self._set_aside(after=iteration)
         if checkpoint is not None or self._metrics_path.stat().st_size:
             self.log("resumed", iteration=iteration)
@@ -455,47 +458,47 @@ class Run:
                     files.delete_folder(aside)
                 os.replace(path, aside)
 
-    # What was learned.
+    # Networks.
 
     def learned(
         self, iteration: int | None = None, network: torch.nn.Module | None = None
     ) -> Learned:
-        """What was learned up to an iteration, or up to now.
+        """The network of the newest checkpoint, or of an earlier iteration.
 
         Args:
-            network: where it is a module of one's own, one like it, whose weights are replaced.
-                What `train` returns has a copy of that which was trained.
+            network: for a custom module, one of the same architecture; its weights are loaded. The
+                run that `train` returns has a copy of the trained module.
         """
-        if network is None and self.own_network is not None:
-            network = copy.deepcopy(self.own_network)
+        if network is None and self.custom_network is not None:
+            network = copy.deepcopy(self.custom_network)
         checkpoint = self.checkpoint(iteration)
         if checkpoint is None:
-            why = f" that is whole: {'; '.join(self.warnings)}" if self.warnings else " yet"
-            raise UctreeError(f"{self.folder} has no checkpoint{why}; train on until there is one")
+            why = f" that is intact: {'; '.join(self.warnings)}" if self.warnings else " yet"
+            raise UctreeError(f"{self.folder} has no checkpoint{why}; train until there is one")
         return _learned(self.folder, checkpoint, self.game, network)
 
     def network(
         self, iteration: int | None = None, network: torch.nn.Module | None = None
     ) -> torch.nn.Module:
-        """The network of the newest checkpoint, or of one of before; arguments as in `learned`."""
+        """The network of a checkpoint as a torch module; arguments as in `learned`."""
         return self.learned(iteration, network).network()
 
     def evaluator(
         self, iteration: int | None = None, network: torch.nn.Module | None = None, **options: Any
     ) -> Evaluator:
-        """That network as what values leaves; options as in `uctree.learn.evaluator`."""
+        """The network of a checkpoint as an evaluator; options as in `uctree.learn.evaluator`."""
         return self.learned(iteration, network).evaluator(**options)
 
     def export_onnx(
         self, path: str | os.PathLike[str], iteration: int | None = None,
         network: torch.nn.Module | None = None,
     ) -> None:  # fmt: skip
-        """Write that network as an ONNX file."""
+        """Write the network of a checkpoint as an ONNX file."""
         self.learned(iteration, network).export_onnx(path)
 
 
 def _row(line: bytes) -> dict[str, Any]:
-    """A line of metrics.jsonl; ValueError where it is not one."""
+    """The object of a line of metrics.jsonl; ValueError if it is not a line of metrics."""
     row = json.loads(line)
     if not isinstance(row, dict) or not isinstance(row.get("kind"), str):
         raise ValueError("it has no kind")
@@ -505,7 +508,7 @@ def _row(line: bytes) -> dict[str, Any]:
 
 
 def new_network(game: Game, options: Options) -> torch.nn.Module:
-    """The untrained network that a run begins with."""
+    """The untrained network of a new run."""
     module = load_module("uctree.learn.network")
     sizes = {"width": options.network_width, "depth": options.network_depth}
     make = getattr(module, options.network or "default_network")
@@ -514,7 +517,7 @@ def new_network(game: Game, options: Options) -> torch.nn.Module:
     return network
 
 
-def _described(network: Weights) -> dict[str, Any]:
+def _network_description(network: Weights) -> dict[str, Any]:
     if isinstance(network, Mapping):
         return {"kind": "own", "name": "tensors by name"}
     description: dict[str, Any] = load_module("uctree.learn.network").describe(network)
@@ -522,20 +525,20 @@ def _described(network: Weights) -> dict[str, Any]:
 
 
 def _read_header(folder: Path) -> tuple[dict[str, Any] | None, list[str]]:
-    """Game and options of a run, and what is damaged; None where the folder holds no run.
+    """Game and options of a run, and warnings about damage; None if the folder holds no run.
 
-    A checkpoint has them, too: the newest that is whole takes the place of a damaged options.json.
+    If options.json is damaged, they are read from the newest intact checkpoint.
     """
     path = folder / "options.json"
     has_checkpoints = any((folder / "checkpoints").glob("[0-9]*"))
     try:
-        found = files.read_sealed(path)
+        found = files.read_json(path)
     except OSError as error:
         if not has_checkpoints:
             return None, []
-        told = f"{path}: {error.strerror}"
+        problem = f"{path}: {error.strerror}"
     except UctreeError as error:
-        told = str(error)
+        problem = str(error)
     else:
         if found.get("format") != FORMAT or found.get("version") != VERSION:
             raise UctreeError(
@@ -547,15 +550,15 @@ def _read_header(folder: Path) -> tuple[dict[str, Any] | None, list[str]]:
     for each in sorted((folder / "checkpoints").glob("[0-9]*"), reverse=True):
         with contextlib.suppress(UctreeError):
             checkpoint = checkpoints.read(each)
-            text = f"{told}; game and options are those of checkpoint {checkpoint.iteration}"
+            text = f"{problem}; game and options are those of checkpoint {checkpoint.iteration}"
             return {"game": checkpoint.game, "options": checkpoint.options}, [text]
     raise UctreeError(
-        f"{told}, and no checkpoint tells what it said; restore it, or give another folder"
+        f"{problem}, and no intact checkpoint has a copy; restore it, or choose another folder"
     )
 
 
-def _check_ours(folder: Path) -> None:
-    """Refuse to begin a run in a folder that holds something else."""
+def _check_folder(folder: Path) -> None:
+    """Raise UctreeError if a folder holds files that are not those of a run."""
     if (folder / "options.json").exists():
         return
     own = {"lock", "metrics.jsonl", "replay", "checkpoints", "report.html", "tensorboard"}
@@ -566,15 +569,15 @@ def _check_ours(folder: Path) -> None:
     ]
     if others:
         raise UctreeError(
-            f"{folder} holds no run, and is not empty: {', '.join(others[:5])}; give a new folder, "
-            "or that of a run to go on with"
+            f"{folder} holds no run, and is not empty: {', '.join(others[:5])}; choose a new "
+            "folder, or that of a run to resume"
         )
 
 
-def _agreed(
+def _merged_options(
     folder: Path, game: Game, saved: Options, wanted: Options, given: dict[str, Any]
 ) -> Options:
-    """The options to go on with; UctreeError where given ones are not those of the folder."""
+    """The saved options with the given changes; UctreeError if one of these must not change."""
     differences, changes = [], {}
     for name in given:
         before, now = getattr(saved, name), getattr(wanted, name)
@@ -584,7 +587,7 @@ def _agreed(
             differences.append(f"{name} is {before!r} in the folder and {now!r} now")
     if differences:
         raise UctreeError(
-            f"{folder} was begun with other options: {'; '.join(differences)}. Leave them out to "
-            "go on with those of the folder, or give another folder"
+            f"{folder} was started with other options: {'; '.join(differences)}. Omit them to "
+            "resume with those of the folder, or choose another folder"
         )
     return fill_in(msgspec.structs.replace(saved, **changes), game)

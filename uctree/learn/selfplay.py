@@ -1,4 +1,4 @@
-"""Episodes that a network plays against itself, many at the same time."""
+"""Self-play: episodes of a network against itself, many at the same time."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import numpy as np
 
 from uctree import selection
 from uctree.choice import falling_temperature, temperature_policy
+from uctree.engine.driver import BatchedSearch, Root
 from uctree.errors import BrokenGame
 from uctree.evaluators import Evaluator, playout
-from uctree.forest import Forest, Root
 from uctree.game import CHANCE, ENDLESS, Game
 from uctree.learn.extras import load_module
 from uctree.learn.options import Options
@@ -30,36 +30,36 @@ from uctree.selection import annealed
 
 @dataclass(frozen=True)
 class Episode:
-    """One episode as it goes into the replay, and what it took."""
+    """A finished episode as it goes into the replay."""
 
     number: int
     positions: np.ndarray  # of `replay.position_dtype`
-    returns: np.ndarray  # [players], from the start on
+    returns: np.ndarray  # [players], from the start of the episode
     num_plies: int
     simulations: int
 
 
 @dataclass(frozen=True)
 class Setup:
-    """What the episodes of one iteration are played with."""
+    """Game, options and network of the self-play of one iteration."""
 
     game: Game
     options: Options
-    network: Any  # the bytes of an ONNX file, a module for torch; None: playouts value leaves
+    network: Any  # the bytes of an ONNX file, or a torch module; None: playouts value leaves
     iteration: int
 
     def play(self, numbers: Sequence[int]) -> Iterator[Episode]:
-        """Episodes that are played together, as they end; the same numbers give the same ones."""
+        """The episodes of these numbers as they end; the same numbers give the same episodes."""
         options = self.options
         if self.network is None:
-            evaluator, options = playout(), by_playouts(options)
+            evaluator, options = playout(), playout_options(options)
         else:
             evaluator = network_evaluator(self.network, self.game, options)
         return play_episodes(self.game, evaluator, options, numbers, iteration=self.iteration)
 
 
-def by_playouts(options: Options) -> Options:
-    """How episodes are played before the network is any good."""
+def playout_options(options: Options) -> Options:
+    """The options of the iterations in which playouts, not the network, value leaves."""
     return msgspec.structs.replace(
         options, num_simulations=options.playout_simulations,
         fast_simulations=options.playout_simulations, full_search_share=1.0,
@@ -68,7 +68,7 @@ def by_playouts(options: Options) -> Options:
 
 
 def network_evaluator(network: Any, game: Game, options: Options) -> Evaluator:
-    """The evaluator of a network as `Setup` has it."""
+    """The evaluator of a network, given as in `Setup`."""
     inference = load_module("uctree.learn.inference")
     make = inference.onnx_evaluator if isinstance(network, bytes) else inference.evaluator
     evaluator: Evaluator = make(
@@ -78,7 +78,7 @@ def network_evaluator(network: Any, game: Game, options: Options) -> Evaluator:
 
 
 def search_options(options: Options, iteration: int) -> dict[str, Any]:
-    """What a search of self-play is made of."""
+    """The selection rules and the noise of a search of self-play, as keywords of `search`."""
     if options.root_selection == "gumbel":
         rule = selection.gumbel(num_considered=options.num_considered)
         return {"root_selection": rule}
@@ -98,137 +98,152 @@ def play_episodes(
     *,
     iteration: int = 0,
 ) -> Iterator[Episode]:
-    """Play the episodes of these numbers, `num_trees` at a time, and yield them as they end.
+    """The episodes of these numbers as they end; `num_trees` of them are played at the same time.
 
-    What happens in an episode follows from the seed, its number, the evaluator, and which others
-    are played with it (a network's answer depends, in its last digits, on the batch).
+    An episode follows from the seed, its number, the evaluator, and which other episodes are played
+    at the same time (the last digits of a network's outputs depend on the batch).
     """
-    left = deque(numbers)
-    num_trees = min(options.num_trees, len(left))
-    # Without priors there is only the rule that a search has by itself.
+    waiting = deque(numbers)
+    num_trees = min(options.num_trees, len(waiting))
+    # Rules that need priors are left to the search's defaults if the evaluator gives none.
     rules = search_options(options, iteration) if evaluator.gives_priors else {}
-    forest = Forest(game, num_trees, evaluator=evaluator, solver=options.solver, **rules)
-    plays: dict[int, _Play] = {}
+    searches = BatchedSearch(game, num_trees, evaluator=evaluator, solver=options.solver, **rules)
+    active: dict[int, _ActiveEpisode] = {}  # by tree
 
     def begin(tree: int) -> None:
-        if left:
-            plays[tree] = _Play(game, options, left.popleft())
-            plays[tree].plant(forest, tree)
+        if waiting:
+            active[tree] = _ActiveEpisode(game, options, waiting.popleft())
+            active[tree].start_search(searches, tree)
 
     for tree in range(num_trees):
         begin(tree)
-    while plays:
-        for tree in forest.step():
-            play = plays[int(tree)]
-            play.take(forest.root(int(tree)))
-            if play.is_over:
-                del plays[int(tree)]
-                yield play.episode()
+    while active:
+        for tree in searches.step():
+            episode = active[int(tree)]
+            episode.decide(searches.root(int(tree)))
+            if episode.is_over:
+                del active[int(tree)]
+                yield episode.finish()
                 begin(int(tree))
             else:
-                play.plant(forest, int(tree))
+                episode.start_search(searches, int(tree))
 
 
-class _Play:
-    """One episode under way."""
+@dataclass(frozen=True, eq=False)
+class Decision:
+    """One searched ply of an episode, and what the network is taught from it."""
+
+    ply: int
+    state: np.record
+    actions: np.ndarray  # [edges], those of the root
+    policy: np.ndarray  # [edges], the policy target
+    value: np.ndarray  # [players], that of the search; exact if it is proven
+    is_proven: bool
+    surprise: float  # KL from the priors to the policy target
+    policy_weight: float
+
+
+class _ActiveEpisode:
+    """One episode in progress."""
 
     def __init__(self, game: Game, options: Options, number: int) -> None:
         self.game, self.options, self.number = game, options, number
         self.rng = np.random.default_rng([options.seed, number])
         self.state = game.start()
-        self.is_full = True
+        self.is_full_search = True
         self.simulations = 0
-        self.rewards: list[np.ndarray] = []  # of every ply, those of chance included
-        self.plies: list[int] = []  # those with a decision; the lists below have one entry for each
-        self.states: list[np.record] = []
-        self.policies: list[tuple[np.ndarray, np.ndarray]] = []
-        self.values: list[np.ndarray] = []
-        self.proven: list[bool] = []  # whether these are certain
-        self.surprises: list[float] = []
-        self.policy_weights: list[float] = []
-        self._pass_chance()
+        self.rewards: list[np.ndarray] = []  # of every ply, chance plies included
+        self.decisions: list[Decision] = []
+        self._resolve_chance()
         if self.is_over:
-            raise BrokenGame(f"{game.name} is over before anyone has acted; nothing can be learned")
-        self._open(int(self.rng.integers(options.opening_plies + 1)))
+            raise BrokenGame(
+                f"{game.name} is over before any player has acted; nothing can be learned from it"
+            )
+        self._play_opening(int(self.rng.integers(options.opening_plies + 1)))
 
     @property
     def is_over(self) -> bool:
-        return self.game.is_over(self.state) or self._is_cut
+        return self.game.is_over(self.state) or self._is_truncated
 
     @property
-    def _is_cut(self) -> bool:
-        """Whether it ends here because it has as many plies as the game allows."""
+    def _is_truncated(self) -> bool:
+        """Whether the episode has reached the game's max_plies."""
         most = self.game.max_plies
         return most is not None and len(self.rewards) >= most
 
     @property
-    def _is_cut_over(self) -> bool:
+    def _is_past_cutover(self) -> bool:
         """Whether the best action is taken from now on."""
         assert self.options.temperature_cutover is not None
         return len(self.rewards) >= self.options.temperature_cutover
 
-    def plant(self, forest: Forest, tree: int) -> None:
-        """Let a tree of the forest search the state."""
+    def start_search(self, searches: BatchedSearch, tree: int) -> None:
+        """Start a search of the current state in one of the trees."""
         options = self.options
-        self.is_full = self.rng.random() < options.full_search_share
-        budget = options.num_simulations if self.is_full else options.fast_simulations
+        self.is_full_search = self.rng.random() < options.full_search_share
+        budget = options.num_simulations if self.is_full_search else options.fast_simulations
         assert budget is not None
         seed = int(self.rng.integers(2**62))
-        # Gumbel's noise decides what is played, so that it ends where the temperature does.
-        noise = self.is_full and (options.root_selection != "gumbel" or not self._is_cut_over)
-        forest.plant([tree], [self.state], num_simulations=budget, seed=seed, noise=noise)
+        # Gumbel noise decides which action is taken, so it ends at the cutover of the temperature.
+        is_noisy = options.root_selection != "gumbel" or not self._is_past_cutover
+        noise = self.is_full_search and is_noisy
+        searches.reset([tree], [self.state], num_simulations=budget, seed=seed, noise=noise)
 
-    def take(self, root: Root) -> None:
-        """Note what the search found, and act."""
-        target, edge = self._found(root)
+    def decide(self, root: Root) -> None:
+        """Record what the search found, and take an action."""
+        policy, edge = self._target_and_edge(root)
         self.simulations += int(root.visits.sum())
-        priors = np.ones(len(target)) / len(target) if root.priors is None else root.priors
-        self.plies.append(len(self.rewards))
-        self.states.append(self.state)
-        self.policies.append((root.actions, target))
-        self.values.append(root.value if root.proven is None else root.proven)
-        self.proven.append(root.proven is not None)
-        self.surprises.append(float(divergence(target, priors)))
-        is_taught = self.is_full or root.proven is not None
-        self.policy_weights.append(1.0 if is_taught else 0.0)
+        priors = np.ones(len(policy)) / len(policy) if root.priors is None else root.priors
+        is_proven = root.proven is not None
+        self.decisions.append(Decision(
+            ply=len(self.rewards),
+            state=self.state,
+            actions=root.actions,
+            policy=policy,
+            value=root.value if root.proven is None else root.proven,
+            is_proven=is_proven,
+            surprise=float(divergence(policy, priors)),
+            policy_weight=1.0 if self.is_full_search or is_proven else 0.0,
+        ))  # fmt: skip
         self._step(int(root.actions[edge]))
-        self._pass_chance()
+        self._resolve_chance()
 
-    def _found(self, root: Root) -> tuple[np.ndarray, int]:
-        """The policy over the edges of the root that is taught, and the edge to take."""
-        if root.keeps is not None:
-            # The search ended as soon as it was certain, so that its visits teach nothing.
-            target = root.keeps / root.keeps.sum()
+    def _target_and_edge(self, root: Root) -> tuple[np.ndarray, int]:
+        """The policy target over the edges of the root, and the edge to take."""
+        if root.is_best is not None:
+            # A search stops as soon as the root is proven, so its visits are no policy target.
+            target = root.is_best / root.is_best.sum()
             return target, int(self.rng.choice(len(target), p=target))
         is_gumbel = self.options.policy_target == "gumbel"
         target = root.improved() if is_gumbel else root.visits / root.visits.sum()
-        return target, self._choice(root)
+        return target, self._choose_edge(root)
 
-    def _choice(self, root: Root) -> int:
-        """The edge to take: by visits at the temperature of the ply, or as Gumbel's search says."""
+    def _choose_edge(self, root: Root) -> int:
+        """The edge to take: drawn by visits at the ply's temperature, or the choice of Gumbel."""
         options, ply = self.options, len(self.rewards)
         if options.root_selection == "gumbel":
             return root.gumbel_choice()
         degree = falling_temperature(
             ply, options.temperature, options.temperature_decay, options.temperature_floor
         )
-        if self._is_cut_over:
+        if self._is_past_cutover:
             degree = 0.0
         return int(self.rng.choice(len(root.visits), p=temperature_policy(root.visits, degree)))
 
-    def _open(self, num_plies: int) -> None:
-        """Act at random so often, but never so that the episode ends."""
+    def _play_opening(self, num_plies: int) -> None:
+        """Take `num_plies` random actions, or fewer if the next one would end the episode."""
         for _ in range(num_plies):
             before, num_rewards = self.state, len(self.rewards)
             self._step(int(self.rng.choice(self.game.legal(self.state))))
-            self._pass_chance()
+            self._resolve_chance()
             if self.is_over:
                 self.state = before
                 del self.rewards[num_rewards:]
                 return
 
-    def _pass_chance(self) -> None:
-        while self.game.to_play(self.state) == CHANCE and not self._is_cut:
+    def _resolve_chance(self) -> None:
+        """Draw chance outcomes until a player is to move."""
+        while self.game.to_play(self.state) == CHANCE and not self._is_truncated:
             outcomes = self.game.outcomes(self.state)
             drawn = self.rng.choice(len(outcomes), p=[share for _, share in outcomes])
             self._step(outcomes[int(drawn)][0])
@@ -242,23 +257,26 @@ class _Play:
                 "the game max_plies=, or let it end"
             )
 
-    def episode(self) -> Episode:
-        """The episode, now that it is over, with what is to be learned from it."""
-        game, options = self.game, self.options
-        rewards, plies = self.rewards, np.array(self.plies)
-        values = np.full((len(rewards), game.num_players), np.nan)
-        values[plies] = self.values
+    def finish(self) -> Episode:
+        """The finished episode, with its training targets."""
+        game, options, decisions = self.game, self.options, self.decisions
+        plies = np.array([each.ply for each in decisions])
+        search_values = np.array([each.value for each in decisions])
+        is_proven = [each.is_proven for each in decisions]
+        values = np.full((len(self.rewards), game.num_players), np.nan)
+        values[plies] = search_values
         returns = n_step_returns(
-            rewards, discount=game.discount, values=values, num_steps=options.value_plies,
+            self.rewards, discount=game.discount, values=values, num_steps=options.value_plies,
             final_value=None if game.is_over(self.state) else game.estimate(self.state),
         )[plies]  # fmt: skip
-        returns[self.proven] = np.array(self.values)[self.proven]
-        players = np.array([state["to_play"] for state in self.states])
+        returns[is_proven] = search_values[is_proven]
+        players = np.array([each.state["to_play"] for each in decisions])
         positions = make_positions(
-            game, np.array(self.states, game.dtype), self.policies, to_frames(returns, players),
-            search_values=to_frames(np.array(self.values), players),
-            weights=surprise_weights(np.array(self.surprises), options.surprise_share),
-            policy_weights=self.policy_weights, plies=plies,
+            game, np.array([each.state for each in decisions], game.dtype),
+            [(each.actions, each.policy) for each in decisions], to_frames(returns, players),
+            search_values=to_frames(search_values, players),
+            weights=surprise_weights([each.surprise for each in decisions], options.surprise_share),
+            policy_weights=[each.policy_weight for each in decisions], plies=plies,
         )  # fmt: skip
-        paid = np.sum(rewards, axis=0)
-        return Episode(self.number, positions, paid, len(self.rewards), self.simulations)
+        total = np.sum(self.rewards, axis=0)
+        return Episode(self.number, positions, total, len(self.rewards), self.simulations)

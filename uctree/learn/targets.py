@@ -1,7 +1,7 @@
-"""What a network is taught from an episode: policies, values, weights; NumPy alone.
+"""Training targets of an episode: policies, values, weights; NumPy alone.
 
-An episode has the plies 0 ... L-1, those of chance included. Rewards and values are vectors over
-players in absolute order; `to_frames` turns them, at the very end, to the player who is to play.
+An episode has the plies 0 ... L-1, chance plies included. Rewards and values are vectors over
+players in absolute order; `to_frames` reorders them at the very end, the player to move first.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ STRETCH = 0.001  # ε of h: keeps its inverse steep enough to tell large returns
 
 
 def dense_policy(actions: Any, shares: Any, num_actions: int) -> np.ndarray:
-    """A distribution over the edges of a root as one over all actions, float32.
+    """A policy over the edges of a root as one over all actions, float32.
 
     >>> dense_policy([2, 0], [0.75, 0.25], num_actions=4)
     array([0.25, 0.  , 0.75, 0.  ], dtype=float32)
@@ -43,12 +43,12 @@ def visit_policy(
 
 
 def divergence(policies: Any, priors: Any) -> np.ndarray:
-    """How far a policy is from the prior that a search began with; one number per row.
+    """The KL divergence of a policy from the prior of its search, one number per row.
 
         KL(π ‖ P) = Σ_a π(a) ln( π(a) / P(a) )                                         [Eq. 69]
 
-    Where π(a) = 0 nothing is added. A prior of 0, which a softmax in single precision can give,
-    counts as the smallest such number, so that the result is finite.
+    Terms with π(a) = 0 are 0. A prior of 0, which a softmax in single precision can give, counts as
+    the smallest normal number, so that the result is finite.
 
     >>> float(divergence([0.5, 0.5, 0.0], [0.5, 0.25, 0.25])) == 0.5 * math.log(2)
     True
@@ -60,12 +60,11 @@ def divergence(policies: Any, priors: Any) -> np.ndarray:
 
 
 def surprise_weights(divergences: Any, share: float = 0.5) -> np.ndarray:
-    """How much each position of an episode counts: more where the search surprised the network.
+    """The weight of each position of an episode: more if the search's policy is far from the prior.
 
         w_i = (1 - β) + β · KL_i / mean(KL)                                            [Eq. 70]
 
-    KL_i is that of [Eq. 69], β is `share`. The weights have mean 1; all are 1 where no search
-    changed anything.
+    KL_i is that of [Eq. 69], β is `share`. The weights have mean 1; if all KL_i are 0, all are 1.
 
     >>> surprise_weights([0.0, 1.0, 0.0, 3.0])
     array([0.5, 1. , 0.5, 2. ])
@@ -86,16 +85,16 @@ def n_step_returns(
     rewards: Any, *, discount: float = 1.0, values: Any = None, num_steps: int | None = None,
     final_value: Any = None,
 ) -> np.ndarray:  # fmt: skip
-    """What is paid from each ply on, [num_plies, num_players]; a search tells what is far off.
+    """The n-step returns from each ply on, [num_plies, num_players], with n = `num_steps`.
 
         z_t = Σ_{i<k} γ^i r_{t+i} + γ^k V_{t+k},  k = min(num_steps, L - t)            [Eq. 67]
 
-    V_L is 0 where the episode ended; where it was cut, give `final_value`, or do not teach values
-    from it. Without `num_steps` the rewards count to the end.
+    V_L is 0 if the episode is over; if it was truncated, `final_value`. Without `num_steps` the
+    rewards count to the end.
 
     Args:
-        values: V of each ply. A row of NaN stands where nothing was searched, as where chance
-            plays; what followed there, r_t + γ V_{t+1}, takes its place.
+        values: V of each ply, from its search. A row of NaN marks a ply without a search, such as a
+            chance ply; r_t + γ V_{t+1} takes its place.
 
     >>> n_step_returns([[1.0], [0.0], [4.0]], discount=0.5)
     array([[2.],
@@ -122,18 +121,18 @@ def n_step_returns(
     for ply in reversed(range(len(rewards))):
         if np.isnan(known[ply]).any():
             known[ply] = rewards[ply] + discount * known[ply + 1]
-    # What is paid after the window is taken away, and the value put in its place.
-    instead = discount**num_steps * (known - returns)[num_steps:-1]
-    returns[: len(instead)] += instead
+    # Replace the rewards after num_steps plies by the value.
+    change = discount**num_steps * (known - returns)[num_steps:-1]
+    returns[: len(change)] += change
     return returns[:-1]
 
 
 def mixed_values(returns: Any, search_values: Any, share: float) -> np.ndarray:
-    """What an episode paid, mixed with what the search at each ply expected.
+    """The returns of an episode, mixed with the value of the search at each ply.
 
         (1 - w) · z + w · V                                                            [Eq. 68]
 
-    z is a sample with much noise and no bias, V the reverse; w is `share`.
+    z has much variance and no bias, V little variance and some bias; w is `share`.
 
     >>> mixed_values([1.0, -1.0], [0.5, -0.5], share=0.25)
     array([ 0.875, -0.875])
@@ -144,7 +143,7 @@ def mixed_values(returns: Any, search_values: Any, share: float) -> np.ndarray:
 
 
 def to_frames(vectors: Any, players: Any) -> np.ndarray:
-    """Each row as its player sees it: me, next, ..., previous [Eq. 13].
+    """Each row reordered for its player: me, next, ..., previous [Eq. 13].
 
     >>> to_frames([[10, 20, 30], [10, 20, 30]], players=[0, 2])
     array([[10, 20, 30],
@@ -157,11 +156,11 @@ def to_frames(vectors: Any, players: Any) -> np.ndarray:
 
 
 def squash(x: Any) -> Any:
-    """A return of any size on a scale where large ones are close together: h(x).
+    """A return of any size on a compressed scale: h(x).
 
         h(x) = sign(x) (√(|x| + 1) - 1) + ε x = x / (√(|x| + 1) + 1) + ε x,  ε = 0.001 [Eq. 65]
 
-    The second form loses no digits near 0. Numbers, arrays and tensors alike.
+    The second form loses no digits near 0. Takes numbers, arrays and tensors.
 
     >>> squash(3.0), squash(-8.0)
     (1.003, -2.008)
@@ -170,7 +169,7 @@ def squash(x: Any) -> Any:
 
 
 def unsquash(y: Any) -> Any:
-    """The return that `squash` makes y of.
+    """The return x with `squash(x) == y`.
 
         x = y (s + 1) / (1 + ε (s + 1)),  s = √(|x| + 1) = 2c / (1 + √(1 + 4 ε c)),
         c = 1 + ε + |y|                                                                [Eq. 66]
@@ -189,10 +188,10 @@ def unsquash(y: Any) -> Any:
 def transform(
     game: Game, choices: Any, observations: np.ndarray, policies: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Observations and policies after a symmetry of the game; `choices[i]` is that of sample i."""
+    """Observations and policies, transformed by symmetries; sample i by that of `choices[i]`."""
     actions, cells = symmetries_of(game)
     choices = np.asarray(choices)
-    # What stands at a place afterwards came from where the inverse says.
+    # A cell of the image is read from the cell that the inverse gives.
     came_from = np.argsort(cells, axis=1)[choices][:, None, :]
     planes = observations.reshape(len(observations), -1, cells.shape[1])
     turned = np.take_along_axis(planes, came_from, axis=2).reshape(observations.shape)
@@ -200,7 +199,7 @@ def transform(
 
 
 def symmetries_of(game: Game) -> tuple[np.ndarray, np.ndarray]:
-    """The game's symmetries of actions and of cells; an error where it has none that fit."""
+    """The game's symmetries of actions and of cells; an error if it has none that fit."""
     if game.symmetries is None:
         raise ValueError(
             f"{game.name} has no symmetries; give Game(symmetries=...), or use symmetries=False"
@@ -209,6 +208,6 @@ def symmetries_of(game: Game) -> tuple[np.ndarray, np.ndarray]:
     if math.prod(game.observation_shape or (0,)) % cells.shape[1]:
         raise BrokenGame(
             f"the symmetries of {game.name} move {cells.shape[1]} cells; its observation has the "
-            f"shape {game.observation_shape}, which is not made of planes of so many"
+            f"shape {game.observation_shape}, which does not divide into planes of that size"
         )
     return actions, cells

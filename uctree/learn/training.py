@@ -1,4 +1,4 @@
-"""train(): self-play, learning, checkpoints and the ladder, round by round."""
+"""train(): self-play, learning, checkpoints and the ladder, iteration by iteration."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ from uctree.learn import inference
 from uctree.learn.network import check_network, losses
 from uctree.learn.run import Run, new_network
 from uctree.learn.selfplay import Setup
-from uctree.learn.workers import Failed, Players, Rung, make_players
+from uctree.learn.workers import EvaluationJob, Failed, Workers, make_workers
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run is; handed to `progress` as it goes on."""
+    """How far a run is; `train` passes it to the function `progress`."""
 
     phase: str  # "self-play", "learning" or "ladder"
-    done: int  # of the phase
+    done: int  # episodes, steps or games of the phase
     total: int
     iteration: int
     max_iterations: int | None
     games: int
     positions: int
     simulations: int
-    games_per_second: float  # of the last self-play
+    games_per_second: float  # in the last self-play
     simulations_per_second: float
-    policy_loss: float | None  # of the last learning
+    policy_loss: float | None  # in the last learning
     value_loss: float | None
-    seconds: float  # of the run, all calls together
+    seconds: float  # of the run, over all calls
     seconds_left: float | None
 
 
@@ -48,26 +48,26 @@ def train(
     network: torch.nn.Module | str | None = None,
     progress: Callable[[Progress], None] | None = None, **options: Any,
 ) -> Run:  # fmt: skip
-    """Train a network by self-play in a run's folder; the same call goes on where it was.
+    """The run of a folder after training by self-play; the same call resumes an interrupted run.
 
-    Ctrl-C ends it, and loses at most what was learned since the last checkpoint: episodes are kept.
+    Ctrl-C stops training. It loses only the learning since the last checkpoint; episodes are saved.
 
     Args:
-        network: a module of one's own, or the kind that the option of this name says.
-        progress: called with a `Progress` every now and then.
+        network: a custom module, or a value of the option `network`.
+        progress: called with a `Progress` after every episode, step and ladder game.
         options: as in `Options`.
     """
     module = network if isinstance(network, torch.nn.Module) else None
     if module is None and network is not None:
         options["network"] = network
     with Run.begin(folder, game, algorithm=algorithm, **options) as run:
-        run.own_network = module
-        _Training(run, module, progress).go()
+        run.custom_network = module
+        _Training(run, module, progress).train()
     return run
 
 
 class _Training:
-    """A run under way: the network, what changes it, and what is counted."""
+    """A run in progress: its network, optimiser, generator and counters."""
 
     def __init__(
         self, run: Run, network: torch.nn.Module | None,
@@ -83,8 +83,8 @@ class _Training:
         )  # fmt: skip
         self.rng = np.random.default_rng([self.options.seed, 2**32])
         self.iteration = 0
-        self.end = 0  # of what is learned from: a cursor of the replay
-        self.num_new = 0  # positions of this iteration
+        self.end = 0  # the end of the positions to learn from, a cursor of the replay
+        self.num_new = 0  # positions that this iteration added
         self.counters: dict[str, float] = dict.fromkeys(
             ("games", "positions", "simulations", "steps", "seconds"), 0
         )
@@ -94,7 +94,7 @@ class _Training:
 
     # The loop.
 
-    def go(self) -> None:
+    def train(self) -> None:
         """Train until a limit is reached."""
         checkpoint = self.run.resume(
             network=self.network, averaged=self.averaged, optimizer=self.optimizer,
@@ -104,26 +104,26 @@ class _Training:
             self._save()
         else:
             self.iteration = checkpoint.iteration
-            # Positions may have been lost since; then it goes on with those that are there.
+            # Positions may have been lost since then.
             self.end = min(checkpoint.replay_end, self.run.replay.end)
             self.counters |= checkpoint.counters
         self.began = time.monotonic() - self.counters["seconds"]
-        players = make_players(self.options)
+        workers = make_workers(self.options)
         try:
             if self.iteration > 0 and not self._is_measured():
-                self._climb(players)
+                self._measure(workers)
             while not self._is_over():
                 self.iteration += 1
-                self._play(players)
+                self._play(workers)
                 self._learn()
                 if self.iteration % self.options.checkpoint_interval == 0 or self._is_over():
                     self._save()
-                    self._climb(players)
+                    self._measure(workers)
         finally:
-            players.close()
+            workers.close()
 
     def _is_measured(self) -> bool:
-        """Whether the checkpoint it goes on from was measured before the run was ended."""
+        """Whether the checkpoint that training resumes from has been measured."""
         lines = self.run.metrics("ladder")
         return bool(lines) and lines[-1]["iteration"] == self.iteration
 
@@ -141,19 +141,19 @@ class _Training:
 
     # Self-play.
 
-    def _play(self, players: Players) -> None:
+    def _play(self, workers: Workers) -> None:
         """Play the episodes of this iteration that are not in the replay yet."""
         options, replay = self.options, self.run.replay
         numbers = self._numbers()
-        setup = Setup(self.run.game, options, self._player(), self.iteration)
+        setup = Setup(self.run.game, options, self._network_for_selfplay(), self.iteration)
         chunks = [
             chunk
             for chunk in self._chunks(numbers)
             if not all(number in replay for number in chunk)
         ]
         began, simulations, played, plies = time.monotonic(), 0, 0, 0
-        # It is closed, so that those who play stop when this does.
-        with contextlib.closing(players.play(setup, chunks)) as episodes:
+        # Closing the generator stops the workers if an error is raised here.
+        with contextlib.closing(workers.play(setup, chunks)) as episodes:
             for episode in episodes:
                 if isinstance(episode, Failed):
                     self._quarantine(episode)
@@ -167,11 +167,11 @@ class _Training:
                     "games_per_second": played / seconds,
                     "simulations_per_second": simulations / seconds,
                 }
-                self._tell("self-play", played, len(numbers))
-        there = [number for number in numbers if number in replay]
-        before, self.end = self.end, max([self.end, *map(replay.end_of, there)])
+                self._report_progress("self-play", played, len(numbers))
+        stored = [number for number in numbers if number in replay]
+        before, self.end = self.end, max([self.end, *map(replay.end_of, stored)])
         self.num_new = self.end - before
-        self.counters["games"] += len(there)
+        self.counters["games"] += len(stored)
         self.counters["simulations"] += simulations
         self.counters["positions"] = self.end
         self.run.log(
@@ -182,7 +182,7 @@ class _Training:
         )  # fmt: skip
 
     def _quarantine(self, failed: Failed) -> None:
-        """Note an episode that the run goes on without."""
+        """Log an episode that failed and is left out."""
         self.run.log(
             "quarantined", iteration=self.iteration, episode=failed.number, error=failed.error
         )
@@ -193,31 +193,32 @@ class _Training:
         return range((self.iteration - 1) * count, self.iteration * count)
 
     def _chunks(self, numbers: range) -> Iterator[tuple[int, ...]]:
-        """The episodes that are played together; which they are does not depend on what is done."""
+        """Chunks of episodes to play at the same time, the same ones after every interruption."""
         options = self.options
         size = min(options.num_trees, math.ceil(len(numbers) / options.workers))
         for first in range(numbers.start, numbers.stop, size):
             yield tuple(range(first, min(first + size, numbers.stop)))
 
-    def _playing(self) -> torch.nn.Module:
-        """The network that plays."""
+    @property
+    def playing_network(self) -> torch.nn.Module:
+        """The network that plays: the one with averaged weights, if weights are averaged."""
         return self.network if self.averaged is None else self.averaged
 
-    def _player(self) -> Any:
-        """The network as those get it who play."""
+    def _network_for_selfplay(self) -> Any:
+        """The network of `Setup`: ONNX bytes or a module; None as long as playouts value leaves."""
         options = self.options
         if self.iteration <= options.playout_iterations:
-            return None  # it does not play yet
+            return None
         assert options.replay_window is not None
         window = self.run.replay.window(options.replay_window, end=self.end)
         if options.inference != "int8" or window.num_positions < options.batch_size:
-            return self._sent(self._playing())
-        # Not the generator of learning: what that draws does not depend on who computes.
-        seen = window.draw(np.random.default_rng(self.iteration), options.batch_size)
-        return inference.int8_bytes(self._playing(), self.run.game, seen.observations)
+            return self._exported(self.playing_network)
+        # A generator of its own, so that `inference` does not change which batches are drawn.
+        batch = window.draw(np.random.default_rng(self.iteration), options.batch_size)
+        return inference.int8_bytes(self.playing_network, self.run.game, batch.observations)
 
-    def _sent(self, network: torch.nn.Module) -> Any:
-        """A network as those get it who measure it."""
+    def _exported(self, network: torch.nn.Module) -> Any:
+        """A network in full precision for workers: ONNX bytes, or the module for torch."""
         if self.options.inference == "torch":
             return network
         return inference.onnx_bytes(network, self.run.game)
@@ -225,7 +226,7 @@ class _Training:
     # Learning.
 
     def _learn(self) -> None:
-        """Learn from the last positions that were played."""
+        """Take the optimiser steps of this iteration, on the last positions of the replay."""
         options = self.options
         assert options.replay_window is not None
         assert options.replay_start is not None
@@ -233,7 +234,7 @@ class _Training:
             return
         window = self.run.replay.window(options.replay_window, end=self.end)
         began, sums = time.monotonic(), np.zeros(2)
-        # Nobody plays meanwhile, so that learning may have the cores of those who do.
+        # Workers are idle meanwhile, so learning uses their cores.
         torch.set_num_threads(min(options.workers, os.cpu_count() or 1))
         self.network.train()
         num_steps = math.ceil(options.draws * self.num_new / options.batch_size)
@@ -246,7 +247,7 @@ class _Training:
             self.losses = {
                 "policy_loss": sums[0] / (step + 1), "value_loss": sums[1] / (step + 1),
             }  # fmt: skip
-            self._tell("learning", step + 1, num_steps)
+            self._report_progress("learning", step + 1, num_steps)
         torch.set_num_threads(1)
         self.run.log(
             "learning", iteration=self.iteration, steps=self.counters["steps"],
@@ -254,16 +255,16 @@ class _Training:
         )  # fmt: skip
 
     def _step(self, batch: Any) -> np.ndarray:
-        """One step of the optimiser; the losses of policy and value before it."""
+        """The losses of policy and value on a batch, before one step of the optimiser."""
         options = self.options
         for group in self.optimizer.param_groups:
             group["lr"] = self._learning_rate()
-        shown = torch.from_numpy(batch.observations)
-        if shown.dim() == 4:  # convolutions are computed a fifth faster so
-            shown = shown.contiguous(memory_format=torch.channels_last)
+        observations = torch.from_numpy(batch.observations)
+        if observations.dim() == 4:  # convolutions are a fifth faster with channels last
+            observations = observations.contiguous(memory_format=torch.channels_last)
         with torch.autocast("cpu", torch.bfloat16, enabled=options.precision == "bfloat16"):
             policy, value = losses(
-                self.network, shown, torch.from_numpy(batch.policy),
+                self.network, observations, torch.from_numpy(batch.policy),
                 torch.from_numpy(batch.values), torch.from_numpy(batch.legal),
             )  # fmt: skip
         weights = torch.from_numpy(batch.policy_weights)
@@ -275,24 +276,24 @@ class _Training:
         clip = math.inf if options.gradient_clip is None else options.gradient_clip
         norm = torch.nn.utils.clip_grad_norm_(self.network.parameters(), clip)
         if not (torch.isfinite(loss) and torch.isfinite(norm)):
-            raise UctreeError(self._diagnosis(policy_loss, value_loss, norm))
+            raise UctreeError(self._failure_message(policy_loss, value_loss, norm))
         self.optimizer.step()
         self.counters["steps"] += 1
         self._average()
         return np.array([policy_loss.item(), value_loss.item()])
 
     def _average(self) -> None:
-        """Let the averaged weights follow the network's."""
+        """Update the averaged weights."""
         if self.averaged is None:
             return
         decay = min(self.options.average_decay, 1 - 1 / (1 + self.counters["steps"]))
         with torch.no_grad():
-            ours, theirs = self.averaged.state_dict(), self.network.state_dict()
-            for name, tensor in ours.items():
+            averaged, newest = self.averaged.state_dict(), self.network.state_dict()
+            for name, tensor in averaged.items():
                 if tensor.is_floating_point():
-                    tensor.lerp_(theirs[name], 1 - decay)
+                    tensor.lerp_(newest[name], 1 - decay)
                 else:
-                    tensor.copy_(theirs[name])
+                    tensor.copy_(newest[name])
 
     def _learning_rate(self) -> float:
         """The learning rate of the next step."""
@@ -304,17 +305,17 @@ class _Training:
         rate = scheduled(options.learning_rate, options.learning_rate_end, share, options.schedule)
         return rate * min(1.0, (steps + 1) / max(1, options.warmup_steps))
 
-    def _diagnosis(self, policy_loss: Any, value_loss: Any, norm: Any) -> str:
-        """What is known where learning has failed."""
+    def _failure_message(self, policy_loss: Any, value_loss: Any, norm: Any) -> str:
+        """The message for losses or gradients that are not finite."""
         largest = max(float(each.detach().abs().max()) for each in self.network.parameters())
         return (
             f"learning failed in iteration {self.iteration}, step {self.counters['steps']:.0f}: "
-            f"policy loss {policy_loss.item():g}, value loss {value_loss.item():g}, length of the "
-            f"gradient {float(norm):g}, largest weight {largest:g}, learning rate "
+            f"policy loss {policy_loss.item():g}, value loss {value_loss.item():g}, gradient norm "
+            f"{float(norm):g}, largest weight {largest:g}, learning rate "
             f"{self._learning_rate():g}. The last checkpoint, of iteration "
-            f"{self.run.iterations()[-1]}, is whole. Begin anew in another folder with a smaller "
-            "learning_rate or gradient_clip; where the returns of the game are large and it "
-            "states no payoff_range, give it one"
+            f"{self.run.iterations()[-1]}, is intact. Start again in another folder with a smaller "
+            "learning_rate or gradient_clip; if the game has large returns and no payoff_range, "
+            "give it one"
         )
 
     # Checkpoints.
@@ -331,26 +332,28 @@ class _Training:
             seconds=self.seconds,
         )  # fmt: skip
 
-    def _climb(self, players: Players) -> None:
-        """Measure what the checkpoint is worth."""
+    def _measure(self, workers: Workers) -> None:
+        """Measure the strength of the checkpoint, and log it."""
         if self.options.ladder_games == 0:
             return
         earlier = [each for each in self.run.iterations() if each < self.iteration]
         past = None
         if earlier:
-            # A module of one's own cannot be built anew; its weights can be replaced.
+            # A custom module cannot be rebuilt from its description, so weights go into a copy.
             module = copy.deepcopy(self.network)
-            past = self._sent(self.run.learned(earlier[-1], network=module).network())
-        rung = Rung(
-            self.run.game, self.options, self._sent(self._playing()), past,
+            past = self._exported(self.run.learned(earlier[-1], network=module).network())
+        job = EvaluationJob(
+            self.run.game, self.options, self._exported(self.playing_network), past,
             self.options.seed + self.iteration,
         )  # fmt: skip
-        found = players.measure(rung, lambda done, total: self._tell("ladder", done, total))
+        found = workers.measure(
+            job, lambda done, total: self._report_progress("ladder", done, total)
+        )
         self.run.log(
             "ladder", iteration=self.iteration, past=earlier[-1] if earlier else None, **found
         )
 
-    def _tell(self, phase: str, done: int, total: int) -> None:
+    def _report_progress(self, phase: str, done: int, total: int) -> None:
         if self.progress is None:
             return
         counters = self.counters
@@ -363,7 +366,7 @@ class _Training:
         ))  # fmt: skip
 
     def _seconds_left(self) -> float | None:
-        """Until the first of all limits is reached; None where nothing tells yet."""
+        """The estimated seconds until the first limit is reached; None if not known yet."""
         options, done = self.options, self.iteration - 1
         limits = []
         if options.max_hours is not None:
@@ -378,7 +381,7 @@ class _Training:
 
 
 def scheduled(rate: float, end: float, share: float, kind: str) -> float:
-    """The learning rate when a share of the run is over; `end` of it is left then.
+    """The learning rate after a share of the run; it falls from `rate` to `end` times `rate`.
 
     >>> scheduled(1.0, 0.1, 0.5, "linear"), scheduled(1.0, 0.1, 0.5, "cosine")
     (0.55, 0.55)

@@ -1,8 +1,8 @@
-"""Where episodes of self-play are played, and checkpoints measured: here, or by other processes.
+"""Workers that play episodes and measure checkpoints: in this process, or in others.
 
-Whoever plays may die, and an episode may fail: what was lost is played again. Episodes that were to
-be played together with one that fails time and again are played one by one, so that the one is
-found; it is left out, and named.
+A worker may die and an episode may fail; lost episodes are played again. If a chunk of episodes
+fails repeatedly, its episodes are played one by one. An episode that then fails again is left out
+and reported.
 """
 
 from __future__ import annotations
@@ -18,36 +18,36 @@ from uctree.game import Game
 from uctree.learn.extras import load_module
 from uctree.learn.options import Options
 from uctree.learn.selfplay import Episode, Setup, network_evaluator
-from uctree.processes import Host, Message, Tell, Worker, make_host
+from uctree.workers.processes import Host, Message, Send, Worker, make_host
 
-MOST_TRIES = 3  # of episodes that are played together, and of one alone
-MOST_FAILURES = 3  # before it is asked whether anything can be played at all
-MOST_STARTS = 10  # of workers that die, one after the other, before they have begun
+MAX_TRIES = 3  # of a chunk, and of an episode on its own
+MAX_FAILURES = 3  # before self-play stops if more episodes fail than succeed
+MAX_STARTS = 10  # of workers that die one after the other before they play
 
-Progress = Callable[[int, int], None]  # told how much of how much is done
-Chunk = tuple[int, ...]  # the numbers of episodes that are played together
+OnProgress = Callable[[int, int], None]  # called with what is done and the total
+Chunk = tuple[int, ...]  # the numbers of episodes that are played at the same time
 
 
 @dataclass(frozen=True)
 class Failed:
-    """An episode that cannot be played."""
+    """An episode that failed `MAX_TRIES` times."""
 
     number: int
     error: str
 
 
 @dataclass(frozen=True)
-class Rung:
-    """A checkpoint that is to be measured."""
+class EvaluationJob:
+    """A checkpoint to measure."""
 
     game: Game
     options: Options
     network: Any  # as in `Setup`
-    past: Any  # the same of an earlier checkpoint, or None
+    past: Any  # that of an earlier checkpoint, or None
     seed: int
 
-    def measure(self, progress: Progress) -> dict[str, Any]:
-        """What `ladder.measure` finds."""
+    def measure(self, progress: OnProgress) -> dict[str, Any]:
+        """The numbers of `ladder.measure`."""
         evaluator, past = (
             None if each is None else network_evaluator(each, self.game, self.options)
             for each in (self.network, self.past)
@@ -58,55 +58,55 @@ class Rung:
         return found
 
 
-class Players(Protocol):
-    """Who plays episodes, and measures checkpoints."""
+class Workers(Protocol):
+    """Plays episodes and measures checkpoints."""
 
     def play(self, setup: Setup, chunks: Sequence[Chunk]) -> Generator[Episode | Failed]:
-        """Every episode once, as they end; those of a chunk are played together.
+        """Every episode once, as they end; those of a chunk are played at the same time.
 
-        UctreeError where more episodes fail than can be played.
+        UctreeError if more episodes fail than succeed.
         """
 
-    def measure(self, rung: Rung, progress: Progress) -> dict[str, Any]:
-        """What a checkpoint is worth."""
+    def measure(self, job: EvaluationJob, progress: OnProgress) -> dict[str, Any]:
+        """The strength of a checkpoint, as `ladder.measure` returns it."""
 
     def close(self) -> None:
-        """Let everyone go."""
+        """Stop all worker processes."""
 
 
-def make_players(options: Options) -> Players:
-    """Those that the options ask for."""
+def make_workers(options: Options) -> Workers:
+    """The workers of a run, by its options `workers` and `backend`."""
     if options.workers == 1 and options.backend == "process":
-        return Here()
-    return Pool(make_host(options.backend, options.workers), options.workers)
+        return InProcessWorker()
+    return WorkerPool(make_host(options.backend, options.workers), options.workers)
 
 
-class Here:
+class InProcessWorker:
     """Plays in this process, one chunk after the other."""
 
     def play(self, setup: Setup, chunks: Sequence[Chunk]) -> Generator[Episode | Failed]:
-        book = _Book(setup.game, chunks)
-        while (chunk := book.take()) is not None:
+        ledger = _Ledger(setup.game, chunks)
+        while (chunk := ledger.next_chunk()) is not None:
             try:
                 for episode in setup.play(chunk):
-                    if book.is_new(episode):
+                    if ledger.accept(episode):
                         yield episode
             except Exception as error:
-                yield from book.note_error(chunk, _told(error))
+                yield from ledger.record_error(chunk, _format_error(error))
 
-    def measure(self, rung: Rung, progress: Progress) -> dict[str, Any]:
-        return rung.measure(progress)
+    def measure(self, job: EvaluationJob, progress: OnProgress) -> dict[str, Any]:
+        return job.measure(progress)
 
     def close(self) -> None:
         pass
 
 
-def _told(error: Exception) -> str:
+def _format_error(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-class _Book:
-    """What is still to be played, how often it was tried, and what went wrong."""
+class _Ledger:
+    """The chunks left to play, how often each was tried, and which episodes are missing."""
 
     def __init__(self, game: Game, chunks: Sequence[Chunk]) -> None:
         self.game = game
@@ -114,35 +114,35 @@ class _Book:
         self.missing = {number for chunk in chunks for number in chunk}
         self.tries: Counter[Chunk] = Counter()
         self.num_played = self.num_failed = 0
-        self.wrong: set[Chunk] = set()  # those in which an error was raised
+        self.raised: set[Chunk] = set()  # chunks in which an error was raised
 
-    def take(self) -> Chunk | None:
-        """The next chunk to play; None where there is none at the moment."""
+    def next_chunk(self) -> Chunk | None:
+        """The next chunk to play; None if none is waiting."""
         return self.waiting.popleft() if self.waiting else None
 
-    def give_back(self, chunk: Chunk) -> None:
-        """It could not be begun; someone else plays it."""
+    def return_chunk(self, chunk: Chunk) -> None:
+        """Put a chunk that was not started back to the front."""
         self.waiting.appendleft(chunk)
 
-    def is_new(self, episode: Episode) -> bool:
-        """Whether an episode is there for the first time."""
+    def accept(self, episode: Episode) -> bool:
+        """Count an episode; False if it was played before."""
         if episode.number not in self.missing:
             return False
         self.missing.remove(episode.number)
         self.num_played += 1
         return True
 
-    def note_error(self, chunk: Chunk, error: str) -> list[Failed]:
-        """Episodes that are given up because an error was raised in a chunk, at most one."""
-        self.wrong.add(chunk)
-        if len(self.wrong) >= MOST_FAILURES and self.num_played == 0:
-            self._stop(error)
-        return self.note_death(chunk, error)
+    def record_error(self, chunk: Chunk, error: str) -> list[Failed]:
+        """The episodes to give up after an error was raised in a chunk: none, or one."""
+        self.raised.add(chunk)
+        if len(self.raised) >= MAX_FAILURES and self.num_played == 0:
+            self._raise_failure(error)
+        return self.record_death(chunk, error)
 
-    def note_death(self, chunk: Chunk, error: str) -> list[Failed]:
-        """The same where who played it died, which may be nobody's fault."""
+    def record_death(self, chunk: Chunk, error: str) -> list[Failed]:
+        """The episodes to give up after the worker of a chunk died: none, or one."""
         self.tries[chunk] += 1
-        if self.tries[chunk] < MOST_TRIES:
+        if self.tries[chunk] < MAX_TRIES:
             self.waiting.append(chunk)
             return []
         alone = [number for number in chunk if number in self.missing]
@@ -151,201 +151,202 @@ class _Book:
             return []
         self.missing.difference_update(alone)
         self.num_failed += 1
-        enough = self.num_failed >= MOST_FAILURES or not self.missing
+        enough = self.num_failed >= MAX_FAILURES or not self.missing
         if enough and self.num_failed > self.num_played:
-            self._stop(error)
+            self._raise_failure(error)
         return [Failed(chunk[0], error)]
 
-    def _stop(self, error: str) -> None:
+    def _raise_failure(self, error: str) -> None:
         raise UctreeError(
             f"self-play of {self.game.name} fails: {self.num_played} episodes were played in this "
-            f"iteration, and others fail whenever they are tried. The last error: {error}"
+            f"iteration, and the others fail at every try. The last error: {error}"
         )
 
 
-# --- elsewhere -----------------------------------------------------------------------------------
+# --- worker processes ----------------------------------------------------------------------------
 
 
-class Pool:
-    """Plays with workers that may die; where they run is the host's business."""
+class WorkerPool:
+    """Plays with workers that may die; the host decides where they run."""
 
     def __init__(self, host: Host, num_workers: int) -> None:
         self.host, self.num_workers = host, num_workers
-        self.players: list[_Player] = []
-        self.starts = 0  # in a row that came to nothing
-        self.game: tuple[Game, bytes] | None = None  # and how it is sent
+        self.workers: list[_PoolWorker] = []
+        self.failed_starts = 0  # in a row
+        self.game: tuple[Game, bytes] | None = None  # with its pickle
 
     def play(self, setup: Setup, chunks: Sequence[Chunk]) -> Generator[Episode | Failed]:
-        book = _Book(setup.game, chunks)
+        ledger = _Ledger(setup.game, chunks)
         content = self.host.share(self._pickled(setup.game, setup))
-        for player in self.players:
-            player.prepare(content)
+        for each in self.workers:
+            each.prepare(content)
         is_over = False
         try:
-            while book.waiting or any(player.chunk for player in self.players):
-                self._hand_out(book, content)
-                busy = {id(each.worker): each for each in self.players if each.chunk}
+            while ledger.waiting or any(each.chunk for each in self.workers):
+                self._assign(ledger, content)
+                busy = {id(each.worker): each for each in self.workers if each.chunk}
                 for worker in self.host.wait([each.worker for each in busy.values()]):
-                    yield from self._listen(busy[id(worker)], book)
+                    yield from self._receive(busy[id(worker)], ledger)
             is_over = True
         finally:
-            if not is_over:  # what they are at is not wanted any more
+            if not is_over:  # the episodes in progress are not needed any more
                 self.close()
 
-    def _pickled(self, game: Game, what: Setup | Rung) -> bytes:
-        """What workers get; the bytes of a game stay the same, so that they keep it."""
+    def _pickled(self, game: Game, job: Setup | EvaluationJob) -> bytes:
+        """The bytes of a job; those of its game stay the same, so that workers reuse the game."""
         if self.game is None or self.game[0] is not game:
-            self.game = game, pickle.dumps(game)  # it says itself what is wrong with it
+            self.game = game, pickle.dumps(game)  # raises an error of ours if it cannot be pickled
         try:
-            return pickle.dumps((self.game[1], replace(what, game=cast(Game, None))))
+            return pickle.dumps((self.game[1], replace(job, game=cast(Game, None))))
         except Exception as error:
             raise UctreeError(
                 f"the network cannot be sent to another process ({error}); define its class in a "
                 'module (a .py file), or use inference="onnx"'
             ) from error
 
-    def _hand_out(self, book: _Book, content: Any) -> None:
-        """Give everyone something to play, and see that there are enough of them."""
-        while book.waiting and len(self.players) < self.num_workers:
+    def _assign(self, ledger: _Ledger, content: Any) -> None:
+        """Start missing workers, and give each idle one a chunk."""
+        while ledger.waiting and len(self.workers) < self.num_workers:
             self._start().prepare(content)
-        for player in self.players:
-            if player.chunk is None and (chunk := book.take()) is not None:
-                player.give(chunk)
+        for each in self.workers:
+            if each.chunk is None and (chunk := ledger.next_chunk()) is not None:
+                each.assign(chunk)
 
-    def _listen(self, player: _Player, book: _Book) -> Generator[Episode | Failed]:
-        chunk = player.chunk
-        assert chunk is not None, "it was given one"
+    def _receive(self, source: _PoolWorker, ledger: _Ledger) -> Generator[Episode | Failed]:
+        """What the next message of a worker brings."""
+        chunk = source.chunk
+        assert chunk is not None, "a busy worker has a chunk"
         try:
-            kind, told = player.worker.recv()
+            kind, content = source.worker.recv()
         except EOFError:
-            death = player.worker.death()
-            if player.has_begun:
-                yield from book.note_death(chunk, death)
+            death = source.worker.death()
+            if source.has_started:
+                yield from ledger.record_death(chunk, death)
             else:
-                self._note_start(player.worker)
-                book.give_back(chunk)
-            self._bury(player)
+                self._count_failed_start(source.worker)
+                ledger.return_chunk(chunk)
+            self._remove(source)
             return
         if kind == "broken":
-            raise UctreeError(f"a worker cannot play: {told}")
+            raise UctreeError(f"a worker cannot play: {content}")
         if kind == "begun":
-            player.has_begun, self.starts = True, 0
+            source.has_started, self.failed_starts = True, 0
         elif kind == "episode":
-            if book.is_new(told):
-                yield told
+            if ledger.accept(content):
+                yield content
         else:
-            player.chunk = None
+            source.chunk = None
             if kind == "error":
-                yield from book.note_error(chunk, told)
+                yield from ledger.record_error(chunk, content)
 
-    def _start(self) -> _Player:
-        self.players.append(_Player(self.host.start(_Service)))
-        return self.players[-1]
+    def _start(self) -> _PoolWorker:
+        self.workers.append(_PoolWorker(self.host.start(_Service)))
+        return self.workers[-1]
 
-    def _bury(self, player: _Player) -> None:
-        player.worker.kill()
-        self.players.remove(player)
+    def _remove(self, dead: _PoolWorker) -> None:
+        dead.worker.kill()
+        self.workers.remove(dead)
 
-    def _note_start(self, worker: Worker) -> None:
-        """Count a worker that died before it had begun; UctreeError where all do."""
-        self.starts += 1
-        if self.starts == MOST_STARTS or not worker.was_killed():
+    def _count_failed_start(self, worker: Worker) -> None:
+        """Count a worker that died before it played; UctreeError if this is not by chance."""
+        self.failed_starts += 1
+        if self.failed_starts == MAX_STARTS or not worker.was_killed():
             raise UctreeError(
-                f"a worker ended before it had begun to play ({worker.death()}); in a script, call "
+                f"a worker ended before it started to play ({worker.death()}); in a script, call "
                 'train below `if __name__ == "__main__":`, or use workers=1'
             )
 
-    def measure(self, rung: Rung, progress: Progress) -> dict[str, Any]:
-        content = self.host.share(self._pickled(rung.game, rung))
-        for _ in range(MOST_TRIES):
-            player = self.players[0] if self.players else self._start()
-            player.worker.send("measure", content)
+    def measure(self, job: EvaluationJob, progress: OnProgress) -> dict[str, Any]:
+        content = self.host.share(self._pickled(job.game, job))
+        for _ in range(MAX_TRIES):
+            chosen = self.workers[0] if self.workers else self._start()
+            chosen.worker.send("measure", content)
             try:
-                return self._measured(player.worker, progress)
+                return self._wait_for_result(chosen.worker, progress)
             except EOFError:
-                death = player.worker.death()
-                self._bury(player)
-        raise UctreeError(f"the ladder failed {MOST_TRIES} times: {death}")
+                death = chosen.worker.death()
+                self._remove(chosen)
+        raise UctreeError(f"the ladder failed {MAX_TRIES} times: {death}")
 
-    def _measured(self, worker: Worker, progress: Progress) -> dict[str, Any]:
+    def _wait_for_result(self, worker: Worker, progress: OnProgress) -> dict[str, Any]:
         while True:
             self.host.wait([worker])
-            kind, told = worker.recv()
+            kind, content = worker.recv()
             if kind == "progress":
-                progress(*told)
+                progress(*content)
             elif kind == "measured":
-                found: dict[str, Any] = told
+                found: dict[str, Any] = content
                 return found
             else:
-                raise UctreeError(f"the ladder failed: {told}")
+                raise UctreeError(f"the ladder failed: {content}")
 
     def close(self) -> None:
-        for player in self.players:
-            player.worker.kill()
-        self.players.clear()
+        for each in self.workers:
+            each.worker.kill()
+        self.workers.clear()
 
 
-class _Player:
-    """A worker, and what it is at."""
+class _PoolWorker:
+    """A worker and the chunk that it plays."""
 
     def __init__(self, worker: Worker) -> None:
         self.worker = worker
         self.chunk: Chunk | None = None
-        self.has_begun = False
+        self.has_started = False
 
     def prepare(self, content: Any) -> None:
-        """Let it know what the next episodes are played with."""
+        """Send the setup of the next episodes."""
         self.worker.send("setup", content)
 
-    def give(self, chunk: Chunk) -> None:
+    def assign(self, chunk: Chunk) -> None:
         self.chunk = chunk
         self.worker.send("play", chunk)
 
 
 class _Service:
-    """What a worker does: play episodes with the setup that it got last, or measure."""
+    """What a worker runs: it plays episodes with the last setup, and measures checkpoints."""
 
     def __init__(self) -> None:
-        self.game: tuple[bytes, Game] | None = None  # the one that code was compiled for
+        self.game: tuple[bytes, Game] | None = None  # its pickle, and the game with compiled code
         self.setup: Setup | None = None
 
-    def __call__(self, message: Message, tell: Tell) -> None:
+    def __call__(self, message: Message, send: Send) -> None:
         kind, content = message
         if kind == "setup":
-            self._prepare(content, tell)
+            self._prepare(content, send)
         elif kind == "play":
-            self._play(content, tell)
+            self._play(content, send)
         else:
-            self._measure(content, tell)
+            self._measure(content, send)
 
     def _unpickled(self, content: bytes) -> Any:
-        game, what = pickle.loads(content)
+        game, job = pickle.loads(content)
         if self.game is None or self.game[0] != game:
             self.game = game, pickle.loads(game)
-        return replace(what, game=self.game[1])
+        return replace(job, game=self.game[1])
 
-    def _prepare(self, content: bytes, tell: Tell) -> None:
+    def _prepare(self, content: bytes, send: Send) -> None:
         try:
             self.setup = self._unpickled(content)
         except Exception as error:
-            tell(("broken", _told(error)))
+            send(("broken", _format_error(error)))
 
-    def _play(self, chunk: Chunk, tell: Tell) -> None:
-        assert self.setup is not None, "it comes first"
-        tell(("begun", None))
+    def _play(self, chunk: Chunk, send: Send) -> None:
+        assert self.setup is not None, "the setup is sent first"
+        send(("begun", None))
         try:
             for episode in self.setup.play(chunk):
-                tell(("episode", episode))
+                send(("episode", episode))
         except Exception as error:
-            tell(("error", _told(error)))
+            send(("error", _format_error(error)))
         else:
-            tell(("done", None))
+            send(("done", None))
 
-    def _measure(self, content: bytes, tell: Tell) -> None:
+    def _measure(self, content: bytes, send: Send) -> None:
         def progress(done: int, total: int) -> None:
-            tell(("progress", (done, total)))
+            send(("progress", (done, total)))
 
         try:
-            tell(("measured", self._unpickled(content).measure(progress)))
+            send(("measured", self._unpickled(content).measure(progress)))
         except Exception as error:
-            tell(("error", _told(error)))
+            send(("error", _format_error(error)))

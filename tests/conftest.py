@@ -1,0 +1,16 @@
+"""Fixtures that tests of several rooms share."""
+
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.fixture(params=["interpreted", pytest.param("compiled", marks=pytest.mark.slow)])
+def both_ways(request, monkeypatch):
+    """Run a test in plain Python, and with machine code by `make slow`.
+
+    Kernels give the same numbers either way, which other tests check. Tests of logic need no
+    machine code, and compiling it takes many times as long as the tests themselves.
+    """
+    if request.param == "interpreted":
+        monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")

@@ -1,0 +1,482 @@
+"""Games whose actions are vectors: the contract, the search, solvers without a tree."""
+
+from __future__ import annotations
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+
+import uctree
+from uctree import backup, continuous, games, refine, selection, stopping
+from uctree.games.loss_game import equilibrium, own_gradient
+
+LOSS, LOSS_3D = games.loss_game(), games.loss_game(3)
+MASS = games.point_mass()
+
+
+def narrow_game():
+    """Two plies of one player; the second must lie within the first, and has one coordinate."""
+    dtype = np.dtype([("x", np.float64), ("ply", np.int8), ("to_play", np.int8)])
+
+    def bounds(state, low, high):
+        if state.ply == 0:
+            return 2
+        low[0], high[0] = -abs(state.x), abs(state.x)
+        return 1
+
+    def step(state, action, reward):
+        if state.ply == 0:
+            state.x = action[0]
+            reward[0] -= action[1] ** 2
+        else:
+            reward[0] += action[0]
+            state.to_play = uctree.OVER
+        state.ply += 1
+
+    return uctree.Game(
+        dtype, None, step, num_players=1, action_space=uctree.Box(-1.0, 1.0, dim=2), bounds=bounds,
+        max_plies=2, name="narrow",
+    )  # fmt: skip
+
+
+def sphere_game():
+    """One player is paid the first coordinate of a direction."""
+    dtype = np.dtype([("ply", np.int8), ("to_play", np.int8)])
+
+    def step(state, action, reward):
+        reward[0] += action[0]
+        state.ply += 1
+        state.to_play = uctree.OVER
+
+    return uctree.Game(
+        dtype, None, step, num_players=1, action_space=uctree.Sphere(3), max_plies=1, name="sphere"
+    )
+
+
+NARROW, SPHERE = narrow_game(), sphere_game()
+
+# --- the contract --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"num_actions": 3}, "no num_actions"),
+        ({"legal": lambda state, actions: 0}, "pass None"),
+        ({"action_space": 3}, r"uctree\.Box"),
+        ({"action_space": None}, "num_actions must"),
+        ({"bounds": lambda state: 1}, "bounds takes 1"),
+    ],
+)
+def test_a_continuous_game_that_makes_no_sense_is_refused(arguments, message):
+    given = {"legal": None, "action_space": uctree.Box(0, 1), "num_players": 3} | arguments
+    legal = given.pop("legal")
+    with pytest.raises(uctree.BrokenGame, match=message):
+        uctree.Game(LOSS.dtype, legal, LOSS.rules.step, **given)
+
+
+@pytest.mark.parametrize(("low", "high", "dim"), [(1, 0, None), (0, math.inf, 2), ([0, 0], [1], 2)])
+def test_a_box_needs_finite_corners_in_order(low, high, dim):
+    with pytest.raises(uctree.BrokenGame):
+        uctree.Box(low, high, dim)
+
+
+def test_an_action_outside_its_box_is_illegal():
+    with pytest.raises(uctree.IllegalAction, match=r"expected \[-5.0\] to \[5.0\]"):
+        LOSS.step(LOSS.start(), 5.1)
+    with pytest.raises(uctree.IllegalAction, match="3 finite numbers"):
+        LOSS_3D.step(LOSS_3D.start(), [1.0, 2.0])
+    with pytest.raises(uctree.IllegalAction, match="length"):
+        SPHERE.step(SPHERE.start(), [1.0, 1.0, 0.0])
+
+
+def test_bounds_make_the_box_of_a_state_and_say_how_many_coordinates_count():
+    after, _ = NARROW.step(NARROW.start(), [0.25, 0.0])
+    low, high = NARROW.box(after)
+    assert (low.tolist(), high.tolist()) == ([-0.25], [0.25])
+    with pytest.raises(uctree.IllegalAction):
+        NARROW.step(after, [0.3])
+
+
+def test_actions_are_shown_and_read_as_vectors():
+    start = LOSS_3D.start()
+    assert LOSS.show_action(LOSS.start(), [0.5]) == "0.5"
+    assert LOSS_3D.show_action(start, [0.5, -1, 2]) == "(0.5, -1, 2)"
+    assert LOSS_3D.read_action(start, "(0.5, -1, 2)").tolist() == [0.5, -1.0, 2.0]
+    with pytest.raises(uctree.IllegalAction, match="write 3 numbers"):
+        LOSS_3D.read_action(start, "left")
+
+
+def test_a_vector_that_the_game_cannot_read_is_illegal():
+    rules = LOSS.rules
+    game = uctree.Game(
+        LOSS.dtype, None, rules.step, num_players=3, action_space=LOSS.action_space, max_plies=3,
+        read_action=lambda state, text: [{"left": -1.0, "right": 1.0}[text]],
+    )  # fmt: skip
+    assert game.read_action(game.start(), " left ").tolist() == [-1.0]
+    with pytest.raises(uctree.IllegalAction, match=r"'up' is no action; write 1 numbers"):
+        game.read_action(game.start(), "up")
+
+
+def test_a_continuous_game_lists_no_actions_and_a_discrete_one_has_no_box():
+    with pytest.raises(TypeError, match="too many to list"):
+        LOSS.legal(LOSS.start())
+    with pytest.raises(TypeError, match=r"continuous\.solve_backward"):
+        uctree.solve(LOSS)
+    with pytest.raises(TypeError, match="legal"):
+        games.nim().box(games.nim().start())
+
+
+def test_replay_gives_the_episode_of_a_path():
+    episode = LOSS.replay([[-0.5], [2.0], [-1.25]])
+    assert episode.complete
+    assert episode.returns.tolist() == [4.625, 0.5625, 45.125]
+    assert not LOSS.replay([[0.0]]).complete
+
+
+def test_a_continuous_game_can_be_sent_to_another_process():
+    copy = pickle.loads(pickle.dumps(LOSS_3D))
+    assert copy.action_space == LOSS_3D.action_space
+    assert copy.replay([[1, 1, 1]] * 3).returns.tolist() == LOSS.replay([3] * 3).returns.tolist()
+
+
+@pytest.mark.parametrize("game", [LOSS, LOSS_3D, MASS, NARROW, SPHERE, games.leap()])
+def test_the_doctor_finds_nothing_wrong_with_continuous_games(game):
+    report = uctree.check(game, episodes=20)
+    assert not report.findings
+    assert "diverges" in report.checked
+
+
+def test_the_doctor_finds_bounds_that_are_no_box():
+    def bounds(state, low, high):
+        low[0], high[0] = 3.0, 2.0
+        return 1
+
+    game = uctree.Game(
+        LOSS.dtype, None, LOSS.rules.step, num_players=3, action_space=LOSS.action_space,
+        bounds=bounds, max_plies=3,
+    )  # fmt: skip
+    assert [finding.rule for finding in uctree.check(game, episodes=3).findings] == ["bounds-range"]
+
+
+def test_the_doctor_finds_rewards_that_are_no_numbers():
+    def step(state, action, reward):
+        LOSS_STEP(state, action, reward)
+        if state.ply == 3 and action[0] > 0:
+            reward[0] = np.inf
+
+    game = uctree.Game(
+        LOSS.dtype, None, step, num_players=3, action_space=LOSS.action_space, max_plies=3
+    )
+    assert "reward-finite" in [finding.rule for finding in uctree.check(game, episodes=9).findings]
+
+
+LOSS_STEP = LOSS.rules.step
+
+# --- the search ----------------------------------------------------------------------------------
+
+
+def test_widening_bounds_the_edges_of_every_node():
+    result = uctree.search(LOSS, LOSS.start(), num_simulations=2000, seed=1)
+    for node in result.tree.root.walk():
+        limit = selection.widening_limit(node.visits, 2.0, 0.5)
+        assert len(node.edges) <= limit
+        own = 0 if node.edge == 0 else 1
+        if node.edges:
+            assert node.visits == own + result.tree.edge_visits(node.edges).sum()
+
+
+def test_the_same_seed_gives_the_same_tree_compiled_or_not(monkeypatch):
+    compiled = uctree.search(LOSS, LOSS.start(), num_simulations=60, seed=3)
+    again = uctree.search(LOSS, LOSS.start(), num_simulations=60, seed=3)
+    assert compiled.tree.edges[: compiled.tree.num_edges].tobytes() == again.tree.edges[
+        : again.tree.num_edges].tobytes()  # fmt: skip
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
+    plain = uctree.search(LOSS, LOSS.start(), num_simulations=60, seed=3)
+    assert plain.edges["visits"].tolist() == compiled.edges["visits"].tolist()
+    np.testing.assert_allclose(plain.edges["q"], compiled.edges["q"], rtol=1e-12)
+
+
+def test_all_vectors_of_a_search_are_legal():
+    for game in (NARROW, SPHERE, MASS):
+        result = uctree.search(game, game.start(), num_simulations=500, seed=0)
+        for node in result.tree.root.walk():  # which steps, and so checks every action
+            assert node.visits > 0
+
+
+def test_a_result_speaks_of_vectors():
+    result = uctree.search(LOSS_3D, LOSS_3D.start(), num_simulations=300, seed=0)
+    assert result.action.shape == (3,)
+    assert result.edges["action"].shape == (len(result.edges), 3)
+    assert result.policy().sum() == pytest.approx(1.0)
+    assert result.to_json()["action"] == result.action.tolist()
+    assert "(" in str(result)
+    lower, upper = result.bounds()
+    assert (lower <= upper).all()
+
+
+def test_a_search_of_one_player_plans_well():
+    result = uctree.search(
+        MASS, MASS.start(), num_simulations=30_000, selection=selection.ucb1(0.05),
+        proposal=continuous.quadratic(), backup=backup.maximum(), seed=0,
+    )  # fmt: skip
+    best = continuous.solve_backward(MASS).returns[0]
+    nothing = MASS.replay([[0.0]] * 6).returns[0]
+    assert nothing < result.value[0] <= best + 1e-9
+    assert best - result.value[0] < 0.3 * (best - nothing)
+
+
+@pytest.mark.parametrize(
+    "proposal",
+    [continuous.uniform(), continuous.gaussian(), continuous.low_discrepancy(),
+     continuous.quadratic()],
+    ids=lambda proposal: proposal.name,
+)  # fmt: skip
+def test_every_proposal_gives_a_search(proposal):
+    result = uctree.search(LOSS, LOSS.start(), num_simulations=400, proposal=proposal, seed=0)
+    assert result.edges["visits"].sum() == 400
+    assert len({tuple(a) for a in result.edges["action"].tolist()}) > 1
+
+
+def test_a_function_of_the_users_proposes():
+    def propose(state, action, low, high, count):
+        action[0] = low[0] + (high[0] - low[0]) * (count + 1) / 100.0
+
+    result = uctree.search(LOSS, LOSS.start(), num_simulations=30, proposal=propose)
+    np.testing.assert_allclose(result.edges["action"][:3, 0], [-4.9, -4.8, -4.7])
+
+
+def test_low_discrepancy_fills_a_box_evenly():
+    steps = np.array(continuous.generators(2))
+    points = (np.arange(1, 257)[:, None] * steps) % 1.0
+    counts, *_ = np.histogram2d(*points.T, bins=8, range=[(0, 1), (0, 1)])
+    assert counts.min() >= 2
+    assert counts.max() <= 6
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"transpositions": True}, "transpositions"),
+        ({"solver": True}, "solver"),
+        ({"open_loop": True}, "open_loop"),
+        ({"threads": 2, "parallel": "tree"}, "root"),
+        ({"selection": selection.rave()}, "ucb1"),
+        ({"evaluator": lambda state, values, priors: None}, "prior"),
+    ],
+)
+def test_what_does_not_go_with_vectors_is_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        uctree.search(LOSS, LOSS.start(), num_simulations=10, **options)
+
+
+def test_vectors_are_not_proposed_where_actions_are_numbers():
+    game = games.nim()
+    with pytest.raises(ValueError, match="numbers"):
+        uctree.search(game, game.start(), num_simulations=5, proposal=continuous.uniform())
+    with pytest.raises(ValueError, match="boxes"):
+        uctree.search(
+            SPHERE, SPHERE.start(), num_simulations=5, proposal=continuous.low_discrepancy()
+        )
+
+
+def test_root_parallel_trees_are_one_result():
+    result = uctree.search(LOSS, LOSS.start(), num_simulations=600, threads=2, seed=4)
+    again = uctree.search(LOSS, LOSS.start(), num_simulations=600, threads=2, seed=4)
+    assert len(result.trees) == 2
+    assert result.edges["visits"].sum() == 600
+    assert result.action.tolist() == again.action.tolist()
+    assert LOSS.replay(result.principal_variation().actions)
+
+
+def test_a_searcher_keeps_what_it_knows_below_the_action_taken():
+    searcher = uctree.Searcher(LOSS)
+    result = searcher.search(num_simulations=2000)
+    row = int(np.argmax(result.edges["visits"]))
+    below = int(result.edges["visits"][row])
+    searcher.advance(result.action)
+    assert searcher.tree.root.visits == below
+    after = searcher.search(num_simulations=500)
+    assert after.tree.root.visits == below + 500
+    searcher.advance([0.123])  # what nobody has tried
+    assert searcher.tree is None
+
+
+def test_memory_is_kept_and_the_search_goes_on():
+    result = uctree.search(LOSS, LOSS.start(), num_simulations=30_000, max_memory="500kB", seed=0)
+    assert result.simulations == 30_000
+    assert result.tree.num_bytes <= 500_000
+
+
+def test_a_tree_is_saved_and_goes_on_from_a_file(tmp_path):
+    result = uctree.search(LOSS, LOSS.start(), num_simulations=500, seed=0)
+    result.tree.save(tmp_path / "tree")
+    tree = uctree.Tree.load(tmp_path / "tree")
+    more = uctree.search(tree.game, tree.state, num_simulations=100, tree=tree, seed=1)
+    assert more.tree.root.visits == 600
+    with pytest.raises(ValueError, match=r"other|another|differ"):
+        uctree.Tree.load(tmp_path / "tree", LOSS_3D)
+
+
+def test_a_search_of_vectors_stops_when_it_is_told():
+    result = uctree.search(
+        LOSS, LOSS.start(), num_simulations=50_000, stop=stopping.kl_gain(1e-3, interval=200),
+        selection=selection.ucb1(0.01), seed=0,
+    )  # fmt: skip
+    assert result.status in ("kl_gain", "simulations")
+
+
+def test_two_searches_of_vectors_are_compared():
+    one = uctree.search(LOSS, LOSS.start(), num_simulations=100, seed=0)
+    other = uctree.search(LOSS, LOSS.start(), num_simulations=100, seed=1)
+    comparison = uctree.compare(one, other)
+    assert len(comparison.edges) == len(one.edges) + len(other.edges)
+    assert comparison.total_variation == 1.0
+    assert uctree.compare(one, one).total_variation == 0.0
+
+
+# --- paths ---------------------------------------------------------------------------------------
+
+
+def test_a_shallow_tree_gives_an_incomplete_line_and_no_exception():
+    result = uctree.search(LOSS, LOSS.start(), num_simulations=8, seed=0)
+    line = result.principal_variation()
+    assert not line.complete
+    assert line.depth < 3
+
+
+@pytest.mark.parametrize("complete", ["best_reply", "playout", uctree.evaluators.playout()])
+def test_a_shallow_line_is_completed(complete):
+    result = uctree.search(LOSS, LOSS.start(), num_simulations=3, seed=0)
+    line = result.principal_variation(complete=complete)
+    assert line.complete
+    assert line.tree_depth < 3
+    assert line.completed_by in ("best_reply", "playout")
+    assert LOSS.replay(line.actions).complete
+
+
+def test_best_replies_complete_a_line_as_players_who_foresee_would():
+    result = uctree.search(LOSS, LOSS.start(), num_simulations=1, seed=0)
+    x1, x2, x3 = (float(a[0]) for a in result.principal_variation("best_reply").actions)
+    assert x2 == pytest.approx(games.loss_game.__globals__["reply_2"](x1), abs=1e-9)
+    assert x3 == pytest.approx(games.loss_game.__globals__["reply_3"](x2), abs=1e-9)
+
+
+# --- solvers -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("game", [LOSS, LOSS_3D], ids=["1d", "3d"])
+def test_backward_induction_finds_the_equilibrium_of_the_loss_game(game):
+    found = continuous.solve_backward(game)
+    sums = [float(action.sum()) for action in found.actions]
+    np.testing.assert_allclose(sums, equilibrium(), atol=1e-9)
+    paid = LOSS.replay(equilibrium()).returns
+    np.testing.assert_allclose(found.returns, paid, atol=1e-9)
+    assert found.tolerance < 1e-8
+
+
+def test_backward_induction_plans_for_one_player_as_the_riccati_equation_does():
+    """The best pushes of a linear system with quadratic costs are linear in the state."""
+    a, b = np.array([[1.0, 0.5], [0.0, 1.0]]), np.array([[0.25], [0.5]])
+    cost, effort = np.diag([1.0, 0.0]), np.array([[0.1]])
+    value, gains = np.diag([1.0, 1.0]), []
+    for _ in range(6):
+        gain = np.linalg.solve(effort + b.T @ value @ b, b.T @ value @ a)
+        gains.append(gain)
+        value = a.T @ value @ a - a.T @ value @ b @ gain + cost
+    state, pushes = np.array([[1.0], [0.0]]), []
+    for gain in reversed(gains):
+        pushes.append(float(-(gain @ state)[0, 0]))
+        state = a @ state + b * pushes[-1]
+    found = continuous.solve_backward(MASS)
+    assert max(map(abs, pushes)) < 2.0
+    np.testing.assert_allclose(np.concatenate(found.actions), pushes, atol=1e-5)
+
+
+def test_backward_induction_sees_a_best_reply_that_jumps():
+    found = continuous.solve_backward(games.leap())
+    x, y = (float(action[0]) for action in found.actions)
+    assert y == 1.0
+    assert -64 * x * (x * x - 0.25) == pytest.approx(0.3, abs=1e-6)
+    assert x > 0.4
+
+
+def test_backward_induction_refuses_what_is_hopeless():
+    long = games.point_mass(stages=30)
+    assert continuous.solve_backward(long).returns[0] < 0  # one player: one decision
+
+    def step(state, action, reward):
+        state.ply += 1
+        state.to_play = state.ply % 2
+        if state.ply == 12:
+            state.to_play = uctree.OVER
+
+    game = uctree.Game(
+        SPHERE.dtype, None, step, num_players=2, action_space=uctree.Box(0, 1), max_plies=12
+    )
+    with pytest.raises(uctree.UctreeError, match="payoffs here"):
+        continuous.solve_backward(game)
+    with pytest.raises(TypeError, match=r"uctree\.solve"):
+        continuous.solve_backward(games.nim())
+
+
+def test_own_gradient_ascent_leaves_the_equilibrium_of_foresight():
+    found = continuous.own_gradient_ascent(LOSS, equilibrium(), rate=0.01, num_steps=5000)
+    ended = np.concatenate(found.actions)
+    np.testing.assert_allclose(ended, (-0.4155751302, 1.1279140305, -0.7575613137), atol=1e-6)
+    assert np.abs(ended - equilibrium()).max() > 0.5
+
+
+def test_a_gradient_that_is_given_does_what_differences_do():
+    def gradient(line, slopes):
+        own_gradient(line[0, 0], line[1, 0], line[2, 0], slopes[:, 0])
+
+    start = [0.5, -1.0, 2.0]
+    by_differences = continuous.own_gradient_ascent(LOSS, start, rate=0.001, num_steps=50)
+    given = continuous.own_gradient_ascent(LOSS, start, rate=0.001, num_steps=50, gradient=gradient)
+    np.testing.assert_allclose(given.actions, by_differences.actions, atol=1e-7)
+    assert given.evaluations < by_differences.evaluations
+
+
+def test_local_max_n_by_steps_alone_leaves_the_equilibrium_of_foresight():
+    """A reply to a step is less than half a candidate's step, so nobody sees it coming."""
+    found = continuous.local_maxn(
+        LOSS, equilibrium(), step=1e-4, decay=1.0, axes=True, num_steps=3000
+    )
+    assert np.abs(np.concatenate(found.actions) - equilibrium()).max() > 0.1
+
+
+def test_local_max_n_with_peaks_comes_to_the_equilibrium_of_foresight():
+    stuck = (-0.4155751302, 1.1279140305, -0.7575613137)  # where own gradients end
+    found = continuous.local_maxn(LOSS, stuck, peaks=True, decay=0.9, num_steps=80)
+    np.testing.assert_allclose(np.concatenate(found.actions), equilibrium(), atol=1e-3)
+
+
+def test_directions_uphill_lead_to_the_equilibrium_of_foresight_in_three_dimensions():
+    """Steps along a random direction are often cut off by a box, those along a slope seldom."""
+    for seed in range(4):
+        found = continuous.local_maxn(
+            LOSS_3D, step=0.1, decay=0.95, peaks=True, uphill=1.0, num_steps=150, seed=seed
+        )
+        np.testing.assert_allclose([a.sum() for a in found.actions], equilibrium(), atol=1e-4)
+
+
+def test_solvers_without_a_tree_run_as_plain_python(monkeypatch):
+    start = [0.5, -1.0, 2.0]
+    compiled = continuous.local_maxn(LOSS, start, peaks=True, num_steps=3)
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
+    plain = continuous.local_maxn(LOSS, start, peaks=True, num_steps=3)
+    np.testing.assert_allclose(plain.actions, compiled.actions, rtol=1e-9)
+
+
+def test_a_line_needs_to_know_how_long_it_may_be():
+    game = uctree.Game(
+        LOSS.dtype, None, LOSS.rules.step, num_players=3, action_space=LOSS.action_space
+    )
+    with pytest.raises(uctree.BrokenGame, match="max_plies"):
+        continuous.own_gradient_ascent(game)
+    with pytest.raises(uctree.UctreeError, match="max_plies"):
+        continuous.solve_backward(game)
+    assert refine.best_replies().peaks

@@ -1,0 +1,229 @@
+"""Refinement of actions in the tree: new edges, sound statistics, better lines."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import uctree
+from uctree import UctreeError, backup, cli, continuous, games, refine, regret, selection
+from uctree.continuous import budgets
+
+LOSS = games.loss_game()
+KINDS = [
+    refine.gradient(0.1, frequency=0.2),
+    refine.gradient(0.1, frequency=2.0, whole=False, num_steps=2),
+    refine.local_minimax(0.05, frequency=0.1),
+    refine.local_minimax(0.05, axes=True, frequency=0.1),
+    refine.best_replies(frequency=0.05),
+]
+LOSS_3D = games.loss_game(3)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: f"{kind.name} {kind.frequency}")
+def test_refined_edges_have_the_returns_of_their_own_vectors_alone(kind):
+    """At the last stage every visit of an edge pays what its path pays, and nothing else."""
+    result = uctree.search(LOSS, LOSS.start(), num_simulations=400, refine=kind, seed=0)
+    assert result.evaluations > result.simulations
+    tree, checked = result.tree, 0
+    for first in tree.root.edges:
+        one = tree.root.child(first)
+        for second in one.edges:
+            two = one.child(second)
+            for third in two.edges:
+                visits = int(tree.edges["visits"][third])
+                path = [tree.action(edge) for edge in (first, second, third)]
+                if visits:
+                    paid = LOSS.replay(path).returns
+                    np.testing.assert_allclose(tree.edges["value_sum"][third] / visits, paid)
+                    checked += 1
+    assert checked > 10
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: f"{kind.name} {kind.frequency}")
+def test_visits_add_up_where_edges_are_refined(kind):
+    result = uctree.search(LOSS, LOSS.start(), num_simulations=300, refine=kind, seed=1)
+    tree = result.tree
+    assert tree.edge_visits(tree.root.edges).sum() == 300
+    for node in tree.root.walk():
+        if node.edges:
+            own = node.visits - tree.edge_visits(node.edges).sum()
+            assert own in (0, 1)  # a node that a line was inserted with is never valued itself
+
+
+def test_the_same_seed_refines_alike_compiled_or_not(monkeypatch):
+    def searched():
+        return uctree.search(
+            LOSS, LOSS.start(), num_simulations=40, refine=refine.best_replies(frequency=0.2),
+            backup=backup.maximum(), seed=2,
+        )  # fmt: skip
+
+    one = searched()
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
+    plain = searched()
+    assert plain.edges["visits"].tolist() == one.edges["visits"].tolist()
+    np.testing.assert_allclose(plain.edges["action"], one.edges["action"], rtol=1e-9)
+    assert plain.evaluations == one.evaluations
+
+
+def test_the_frequency_says_how_often_lines_are_improved():
+    def evaluations(frequency):
+        kind = refine.local_minimax(frequency=frequency)
+        return uctree.search(
+            LOSS, LOSS.start(), num_simulations=200, refine=kind, seed=0
+        ).evaluations
+
+    assert evaluations(0.125) == 200 + 25 * 28
+    assert evaluations(2.0) == 200 + 400 * 28
+
+
+@pytest.mark.parametrize("game", [LOSS, LOSS_3D], ids=["dim 1", "dim 3"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        refine.gradient(num_steps=3, frequency=1.0),
+        refine.local_minimax(axes=True, frequency=1.0),
+        refine.best_replies(frequency=1.0),
+    ],
+    ids=["gradient", "axes", "uphill"],
+)
+def test_an_improvement_takes_as_many_payoffs_as_it_says(game, kind):
+    result = uctree.search(game, game.start(), num_simulations=50, refine=kind, seed=0)
+    assert result.evaluations == 50 * (1 + kind.cost(game))
+
+
+def test_a_gradient_that_is_given_counts_once():
+    kind = refine.gradient(num_steps=3, gradient=lambda line, slopes: None)
+    assert kind.cost(LOSS_3D) == 1 + 3 * 2
+
+
+def test_refined_trees_are_kept_saved_and_pruned(tmp_path):
+    searcher = uctree.Searcher(LOSS, refine=refine.best_replies(frequency=0.05))
+    result = searcher.search(num_simulations=500)
+    searcher.advance(result.action)
+    assert searcher.search(num_simulations=200).simulations == 200
+    result.tree.save(tmp_path / "tree")
+    loaded = uctree.Tree.load(tmp_path / "tree")
+    assert loaded.evaluations == result.evaluations
+    small = uctree.search(
+        LOSS, LOSS.start(), num_simulations=20_000, refine=refine.local_minimax(),
+        max_memory="1MB", seed=0,
+    )  # fmt: skip
+    assert small.tree.num_bytes <= 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: refine.gradient(0.0), "rate"),
+        (lambda: refine.gradient(clip=-1.0), "clip"),
+        (lambda: refine.gradient(gradient=lambda x: None), "line, slopes"),
+        (lambda: refine.local_minimax(axes=True, peaks=True), "axes=False"),
+        (lambda: refine.local_minimax(decay=2.0), "decay"),
+        (lambda: refine.local_minimax(axes=True, uphill=1.0), "axes=False"),
+        (lambda: refine.local_minimax(uphill=1.5), "uphill must be from 0 to 1; got 1.5"),
+    ],
+)
+def test_a_refinement_that_makes_no_sense_is_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_a_refinement_needs_vectors_and_few_candidates():
+    nim = games.nim()
+    with pytest.raises(ValueError, match="numbers"):
+        uctree.search(nim, nim.start(), num_simulations=5, refine=refine.gradient())
+    wide = refine.local_minimax(axes=True, levels=8)
+    mass = games.point_mass(stages=12)
+    assert uctree.search(mass, mass.start(), num_simulations=5, refine=wide).simulations == 5
+    too_wide = refine.local_minimax(axes=True, levels=12)
+    with pytest.raises(ValueError, match="fewer levels"):
+        uctree.search(mass, mass.start(), num_simulations=5, refine=too_wide)
+
+
+@pytest.mark.slow
+def test_a_search_with_best_replies_finds_the_equilibrium_of_foresight():
+    """On at least 19 of 20 seeds, with all payoffs counted."""
+    runs = [budgets.run(LOSS, "foresight-search", 100_000, seed) for seed in range(20)]
+    assert max(run.evaluations for run in runs) <= 100_000
+    assert sum(run.worst < 0.01 for run in runs) >= 19
+
+
+def test_a_short_search_with_best_replies_beats_what_ends_elsewhere():
+    found = uctree.search(
+        LOSS, LOSS.start(), num_simulations=90_000, refine=refine.best_replies(),
+        proposal=continuous.quadratic(), selection=selection.ucb1(0.005),
+        widening=selection.widening(4, 0.3), backup=backup.maximum(), seed=0,
+    )  # fmt: skip
+    stage = regret.stage_regret(LOSS, found.principal_variation(by="value"))
+    climbed = continuous.own_gradient_ascent(LOSS, rate=0.01, num_steps=3000)
+    assert stage.max() < 0.01 < 0.5 < regret.stage_regret(LOSS, climbed.actions).max()
+
+
+# --- budgets and the command ---------------------------------------------------------------------
+
+
+def test_a_study_goes_on_where_it_was_broken_off(tmp_path):
+    file = tmp_path / "runs.jsonl"
+    first = budgets.study(LOSS, ["ascent"], [100, 300], range(2), file=file)
+    file.write_text("\n".join(file.read_text().splitlines()[:3]) + '\n{"solver": "asc')
+    again = budgets.study(LOSS, ["ascent"], [100, 300], range(2), file=file)
+    assert again == first
+    assert all(run.evaluations <= run.budget for run in first)
+
+
+def test_a_solver_that_takes_more_than_its_budget_has_no_regret():
+    assert budgets.run(LOSS, "backward", 1000, 0).regret is None
+    assert budgets.run(LOSS, "backward", 10**7, 0).worst < 1e-9
+
+
+def test_the_first_budget_is_the_one_that_nearly_all_seeds_need():
+    runs = [
+        budgets.Run("x", budget, seed, budget, (worst, 0.0), (0.0,), ())
+        for budget, worst in ((10, 5.0), (100, 0.5), (1000, 0.005))
+        for seed in range(4)
+    ]
+    found = budgets.summaries(runs)
+    assert budgets.first_budgets(found) == {"x": [100, 1000, 1000]}
+    assert budgets.draw(found, "x").count("<circle") == 3  # one for each budget
+
+
+def test_a_study_goes_on_after_a_torn_line_and_refuses_another_game(tmp_path):
+    file = tmp_path / "runs.jsonl"
+    whole = budgets.study(LOSS, ["ascent"], [50, 100], range(2), file=file)
+    complete = file.read_text()
+    file.write_text(complete[:-20])
+    assert budgets.study(LOSS, ["ascent"], [50, 100], range(2), file=file) == whole
+    assert file.read_text() == complete
+    with pytest.raises(UctreeError, match="holds runs of another game"):
+        budgets.study(games.loss_game(3), ["ascent"], [50], range(1), file=file)
+    file.write_text("something else\n")
+    with pytest.raises(UctreeError, match="was not written by a study"):
+        budgets.study(LOSS, ["ascent"], [50], range(1), file=file)
+    assert file.read_text() == "something else\n"
+
+
+def test_the_command_prints_a_table_and_writes_files(tmp_path, capsys):
+    words = ["continuous", "loss_game", "--solvers", "search,ascent", "--simulations", "100,300"]
+    assert cli.main([*words, "--seeds", "2", "--output", str(tmp_path)]) == 0
+    assert "ascent" in capsys.readouterr().out
+    assert (tmp_path / "regret.svg").read_text().startswith("<svg")
+    told = json.loads((tmp_path / "table.json").read_text())
+    assert len(told["summaries"]) == 4
+    assert cli.main([*words, "--seeds", "2", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["seeds"] == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["nim"], "vectors"),
+        (["loss_game", "--solvers", "magic"], "no solver"),
+        (["loss_game", "--simulations", "many"], "whole numbers"),
+    ],
+)
+def test_the_command_says_what_is_wrong(words, message, capsys):
+    assert cli.main(["continuous", *words]) == 2
+    assert message in capsys.readouterr().err

@@ -1,0 +1,350 @@
+"""Compilation: what is cached, what is never served stale, and how errors read."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+import warnings
+
+import numpy as np
+import pytest
+
+import uctree
+from uctree.engine import disk_cache
+from uctree.engine.compile import compile_kernel
+from uctree.engine.fingerprint import fingerprint
+from uctree.kernels.binding import UNBOUND
+
+SOURCE = """
+import numpy as np
+import uctree
+{imports}
+
+Position = np.dtype([("left", np.int8), ("to_play", np.int8)])
+
+
+def legal(state, actions):
+    actions[0] = 0
+    return 1
+
+
+def step(state, action, reward):
+    state.left += 1
+    if state.left == 2:
+        reward[0] = {payoff}
+        state.to_play = uctree.OVER
+
+
+game = uctree.Game(Position, legal, step, num_players=1, num_actions=1, name="one way")
+"""
+RUN = """
+result = uctree.search(game, game.start(), num_simulations=5)
+print(float(result.value[0]))
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "cache").mkdir()
+    return tmp_path
+
+
+def run_python(folder, *arguments, cache="cache", text=None, **variables):
+    """What a fresh interpreter prints, started in `folder` with a cache of its own."""
+    environment = os.environ | {"UCTREE_CACHE_DIR": str(folder / cache)} | variables
+    environment["PYTHONDONTWRITEBYTECODE"] = "1"
+    done = subprocess.run(
+        [sys.executable, *arguments], cwd=folder, env=environment, input=text,
+        capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+def entries(folder):
+    return sorted(path.name for path in (folder / "cache").iterdir())
+
+
+def write_game(folder, name="my_game.py", imports="", payoff="1.0"):
+    (folder / name).write_text(SOURCE.format(imports=imports, payoff=payoff))
+
+
+def test_editing_a_helper_in_a_second_file_gives_the_new_answer(folder):
+    write_game(folder, imports="from helper import pay", payoff="pay(state)")
+    (folder / "main.py").write_text("import uctree\nfrom my_game import game\n" + RUN)
+    (folder / "helper.py").write_text("def pay(state):\n    return 2.0\n")
+    assert run_python(folder, "main.py") == ["2.0"]
+    assert run_python(folder, "main.py") == ["2.0"]
+    assert len(entries(folder)) == 1
+    (folder / "helper.py").write_text("def pay(state):\n    return 3.0\n")
+    assert run_python(folder, "main.py") == ["3.0"]
+    assert len(entries(folder)) == 2
+
+
+def test_editing_a_helper_behind_a_module_name_or_a_constant_gives_the_new_answer(folder):
+    write_game(folder, imports="import helper", payoff="helper.pay(state)")
+    (folder / "main.py").write_text("import uctree\nfrom my_game import game\n" + RUN)
+    source = (
+        "PAY = {}\n\n\ndef deeper():\n    return PAY\n\n\ndef pay(state):\n    return deeper()\n"
+    )
+    for answer in ("2.5", "4.5"):
+        (folder / "helper.py").write_text(source.format(answer))
+        assert run_python(folder, "main.py") == [answer]
+
+
+def test_machine_code_is_shared_by_module_script_notebook_and_prompt(folder):
+    write_game(folder)
+    source = (folder / "my_game.py").read_text()
+    (folder / "script.py").write_text(source + RUN)
+    (folder / "main.py").write_text("import uctree\nfrom my_game import game\n" + RUN)
+    cell = f"source = {source + RUN!r}\nexec(compile(source, '<ipython-input-1-abc>', 'exec'))\n"
+    (folder / "notebook.py").write_text(cell)
+    assert run_python(folder, "main.py") == ["1.0"]
+    assert run_python(folder, "script.py") == ["1.0"]
+    assert run_python(folder, "notebook.py") == ["1.0"]
+    assert run_python(folder, "-", text=source + RUN) == ["1.0"]
+    assert len(entries(folder)) == 1
+
+
+def test_the_second_process_loads_what_the_first_compiled(folder):
+    tell = "from uctree.engine.compose import _known\n"
+    tell += "print([k.cached for _, k in _known[game].values()])\n"
+    write_game(folder)
+    (folder / "main.py").write_text("import uctree\nfrom my_game import game\n" + RUN + tell)
+    assert run_python(folder, "main.py") == ["1.0", "[False]"]
+    assert run_python(folder, "main.py") == ["1.0", "[True]"]
+
+
+def test_a_cache_folder_that_cannot_be_written_only_costs_time(folder):
+    write_game(folder)
+    (folder / "main.py").write_text("import uctree\nfrom my_game import game\n" + RUN)
+    (folder / "file").write_text("not a folder")
+    assert run_python(folder, "main.py", cache="file/cache") == ["1.0"]
+
+
+def test_a_damaged_cache_entry_is_thrown_away(folder):
+    write_game(folder)
+    (folder / "main.py").write_text("import uctree\nfrom my_game import game\n" + RUN)
+    assert run_python(folder, "main.py") == ["1.0"]
+    damaged = list((folder / "cache").rglob("*.nbc")) + list((folder / "cache").rglob("*.nbi"))
+    assert damaged
+    for path in damaged:
+        path.write_bytes(path.read_bytes()[:100])
+    assert run_python(folder, "main.py") == ["1.0"]
+
+
+def test_racing_processes_both_get_the_answer(folder):
+    write_game(folder)
+    (folder / "main.py").write_text("import uctree\nfrom my_game import game\n" + RUN)
+    environment = os.environ | {"UCTREE_CACHE_DIR": str(folder / "cache")}
+    racing = [
+        subprocess.Popen(
+            [sys.executable, "main.py"], cwd=folder, env=environment, stdout=subprocess.PIPE
+        )
+        for _ in range(3)
+    ]
+    assert [process.communicate(timeout=300)[0].split() for process in racing] == [[b"1.0"]] * 3
+    assert run_python(folder, "main.py") == ["1.0"]
+    assert len(entries(folder)) == 1
+
+
+def test_what_two_processes_compiled_can_be_loaded_into_a_third(folder):
+    # Large functions are called by name, not inlined; the names must not clash.
+    code = (
+        "import sys, uctree\n"
+        "for size in map(int, sys.argv[1:]):\n"
+        "    game = uctree.games.go(size)\n"
+        "    result = uctree.search(game, game.start(), num_simulations=300, seed=1)\n"
+        "    print(result.edges['visits'].tolist())\n"
+    )
+    (folder / "main.py").write_text(code)
+    first = run_python(folder, "main.py", "3")
+    second = run_python(folder, "main.py", "4")
+    assert run_python(folder, "main.py", "3", "4") == first + second
+    assert run_python(folder, "main.py", "4", "3") == second + first
+
+
+def test_the_newest_entries_that_fit_into_the_bound_are_kept(tmp_path, monkeypatch):
+    monkeypatch.setenv("UCTREE_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(disk_cache, "MAX_BYTES", 3 * 14)
+    for i in range(5):
+        path = tmp_path / f"entry{i}"
+        path.mkdir()
+        (path / "entry.json").write_text(f'{{"label": "{i}"}}')
+        os.utime(path, (i, i))
+    disk_cache.drop_oldest()
+    assert [entry.label for entry in disk_cache.cache_entries()] == ["4", "3", "2"]
+    assert disk_cache.clear_cache() == 3
+    assert disk_cache.cache_entries() == []
+
+
+# --- fingerprints and translation ----------------------------------------------------------------
+
+LIMIT = UNBOUND
+
+
+def kernel(n):
+    return n + LIMIT
+
+
+def test_a_fingerprint_depends_on_all_that_is_reached():
+    def outer(table, inner):
+        def function(n):
+            return table[n] + inner(n)
+
+        return function
+
+    def one(n):
+        return n + 1
+
+    def two(n):
+        return n + 2
+
+    def same_as_one(n):
+        return n + 1
+
+    base = fingerprint(outer(np.arange(3), one), {})
+    same_as_one.__name__ = same_as_one.__qualname__ = "one"
+    assert fingerprint(outer(np.arange(3), one), {}) == base
+    assert fingerprint(outer(np.arange(3), two), {}) != base
+    assert fingerprint(outer(np.arange(1, 4), one), {}) != base
+    assert fingerprint(outer(np.arange(3.0), one), {}) != base
+    assert fingerprint(kernel, {"LIMIT": 1}) != fingerprint(kernel, {"LIMIT": 2})
+    assert fingerprint(kernel, {"LIMIT": 1}) != fingerprint(kernel, {"LIMIT": True})
+
+
+def compiled(function, *arguments):
+    return compile_kernel(function, {}, arguments, label="test").call(*arguments)
+
+
+NUMBERS = [3, 1, 4]
+
+
+def pick(i):
+    return NUMBERS[i]
+
+
+def factorial(n):
+    return 1 if n < 2 else n * factorial(n - 1)
+
+
+def fresh(n):
+    return np.arange(n).sum()
+
+
+def test_lists_of_numbers_recursion_and_new_arrays_compile():
+    assert compiled(pick, 2) == 4
+    assert compiled(factorial, 5) == 120
+    assert compiled(fresh, 5) == 10
+
+
+class Opaque:
+    def __index__(self):
+        return 3
+
+
+OPAQUE = Opaque()
+
+
+def test_what_cannot_be_told_by_its_content_is_compiled_in_memory_and_said_so():
+    def reads(n):
+        return n if n > 0 else len(str(OPAQUE))
+
+    with (
+        pytest.warns(UserWarning, match="compiled anew in every process: it uses"),
+        warnings.catch_warnings(),
+        pytest.raises(uctree.BrokenGame, match="OPAQUE"),
+    ):
+        compile_kernel(reads, {}, (1,), label="test")
+
+
+def game_with(step):
+    dtype = np.dtype([("left", np.int8), ("to_play", np.int8)])
+
+    def legal(state, actions):
+        actions[0] = 0
+        return 1
+
+    return uctree.Game(dtype, legal, step, num_players=1, num_actions=1, name="wrong")
+
+
+def test_code_that_does_not_compile_names_file_line_source_and_cure():
+    def step(state, action, reward):
+        state.to_play = {"over": uctree.OVER}.get(str(action), object())
+
+    game = game_with(step)
+    with pytest.raises(uctree.BrokenGame) as caught:
+        uctree.search(game, game.start(), num_simulations=1)
+    message = str(caught.value)
+    line = step.__code__.co_firstlineno + 1
+    assert message.startswith("wrong: ucb1, playout does not compile")
+    assert f"test_compile.py, line {line}:" in message
+    assert 'state.to_play = {"over"' in message
+    assert len(message.splitlines()) == 4
+
+
+def test_a_field_that_does_not_exist_is_named():
+    def step(state, action, reward):
+        state.rest = 1
+        state.to_play = uctree.OVER
+
+    game = game_with(step)
+    with pytest.raises(
+        uctree.BrokenGame, match=r"(?s)test_compile.py, line .*state.rest = 1.*rest"
+    ):
+        uctree.search(game, game.start(), num_simulations=1)
+
+
+def test_an_undefined_name_is_named_before_anything_is_compiled():
+    def step(state, action, reward):
+        state.left = undefined_helper(state)  # noqa: F821
+
+    game = game_with(step)
+    with pytest.raises(uctree.BrokenGame, match=r"(?s)'undefined_helper'.*test_compile.py, line"):
+        uctree.search(game, game.start(), num_simulations=1)
+
+
+def test_debug_finds_an_index_out_of_bounds():
+    dtype = np.dtype([("cells", np.int8, 4), ("left", np.int8), ("to_play", np.int8)])
+
+    def legal(state, actions):
+        actions[0] = 0
+        return 1
+
+    def step(state, action, reward):
+        state.left += 1
+        state.cells[state.left + 3] = 1
+        state.to_play = uctree.OVER if state.left == 3 else 0
+
+    game = uctree.Game(dtype, legal, step, num_players=1, num_actions=1)
+    with pytest.raises(uctree.BrokenGame, match="raised IndexError"):
+        uctree.search(game, game.start(), num_simulations=5, debug=True)
+
+
+def test_rules_may_use_numbers_that_numba_gets_from_a_closure_of_a_closure():
+    def factory(size):
+        def pay():
+            return size * 0.5
+
+        def step(state, action, reward):
+            reward[0] = pay()
+            state.to_play = uctree.OVER
+
+        return game_with(step)
+
+    for size in (3, 4):
+        game = factory(size)
+        assert uctree.search(game, game.start(), num_simulations=3).value[0] == size / 2
+
+
+def test_the_interpreter_can_be_asked_for(folder):
+    write_game(folder)
+    text = (
+        "import uctree\nfrom my_game import game\n"
+        + RUN
+        + "import sys\nprint('numba' in sys.modules)"
+    )
+    (folder / "main.py").write_text(textwrap.dedent(text))
+    assert run_python(folder, "main.py", NUMBA_DISABLE_JIT="1") == ["1.0", "False"]

@@ -1,0 +1,5 @@
+"""The game doctor: whether a game keeps its contract, and how fast its rules are.
+
+Imported by `arena`, `learn` and `cli`; it uses `mcts` and `solver`.
+Read `checkup.py` first: `check` walks through the game (`walk.py`) and checks `contract.py`.
+"""

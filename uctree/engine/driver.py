@@ -1,0 +1,721 @@
+"""Drivers: they run the kernel on a batch of trees, evaluate leaves, grow trees, explain failures.
+
+`Driver` does this for one tree or many; `TreeSearch` and `BatchedSearch` set the budgets. The
+kernel prepares roots, except for Dirichlet noise, which NumPy draws.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from uctree.engine.compile import Kernel, compile_kernel, interpreted
+from uctree.engine.compose import Composition, batch_of, compose, num_blocks
+from uctree.engine.diagnostics import explain_status, with_path
+from uctree.engine.frames import Frame
+from uctree.engine.options import Options, resolve
+from uctree.engine.queue import EvaluationQueue
+from uctree.engine.storage import ManyTrees, OneTree, Storage
+from uctree.engine.workspace import Workspace, max_depth
+from uctree.errors import BrokenGame
+from uctree.game import CHANCE, Game, State, StateViews, make_rng
+from uctree.history import Samples
+from uctree.kernels import gumbel
+from uctree.kernels.batching import (
+    FINISHED,
+    IDLE,
+    RESET,
+    ROOT_EVALUATION,
+    ROOT_READY,
+    SEARCHING,
+    begin_budget,
+)  # fmt: skip
+from uctree.kernels.context import Batch
+from uctree.kernels.records import FIRST_BLOCK, NONE
+from uctree.kernels.simulation import weigh
+from uctree.kernels.status import DONE, NEED_CAPACITY, WAITING
+from uctree.tree import Tree, edge_dtype
+
+MOST_SIMULATIONS = 2**31 - 2  # of a tree: visits are 32 bits wide
+
+
+class Worker:
+    """The working memory of one thread: a workspace, an evaluation queue, an rng per tree."""
+
+    def __init__(
+        self, composition: Composition, state: np.record, num_trees: int, rngs: np.ndarray
+    ) -> None:
+        game, options, arrays = composition.game, composition.options, composition.arrays
+        self.composition, self.rngs = composition, rngs
+        self.work = Workspace(game, options, arrays, state)
+        self.queue = EvaluationQueue(
+            game, options.evaluator, arrays.path, num_trees, options.leaves, self.work.max_depth
+        )
+        self._frame: Frame | None = None
+        self._shown: tuple[Storage | None, int] = None, 0  # the storage in the frame, its version
+
+    def call(self, storage: Storage) -> int:
+        """Call the kernel once; returns its status."""
+        kernel, queue = self.composition.kernel, self.queue
+        queue.refresh_cache()
+        data = self.composition.game.data
+        if not kernel.interpreted:
+            words = self._framed(storage).words
+            return int(kernel.call(words, queue.logits, queue.values, data))
+        with np.errstate(over="ignore"):
+            batch = Batch._make(map(self._as_records, self._batch(storage)))
+            return int(kernel.call(batch, queue.logits, queue.values, data))
+
+    def _batch(self, storage: Storage) -> Batch:
+        return batch_of(storage, self.work, self.queue, self.rngs)
+
+    def _framed(self, storage: Storage) -> Frame:
+        """The frame of the storage's arrays, updated if they have changed."""
+        if self._frame is None:
+            self._frame = Frame(self._batch(storage))
+        elif self._shown != (storage, storage.version):
+            self._frame.write(storage.arrays() | {"rngs": self.rngs, "lock": self.work.lock})
+        self._shown = storage, storage.version
+        return self._frame
+
+    def _as_records(self, array: np.ndarray) -> Any:
+        """An array as interpreted kernels read it, records by attribute."""
+        if not array.dtype.names:
+            return array
+        is_state = array.dtype == self.composition.game.dtype
+        return StateViews(array) if is_state else array.view(np.recarray)
+
+    def forget_storage(self) -> None:
+        """Release the storage of the last call."""
+        self._shown = None, 0
+
+
+def take_worker(composition: Composition, state: np.record, rngs: np.ndarray) -> Worker:
+    """A worker for one tree: an idle one of an earlier search, or a new one."""
+    try:
+        worker: Worker = composition.idle_workers.pop()
+    except IndexError:
+        return Worker(composition, state, 1, rngs)
+    if worker.work.max_depth != max_depth(composition.game, state):
+        return Worker(composition, state, 1, rngs)
+    worker.rngs = rngs
+    worker.work.reset(state)
+    worker.queue.queues[:] = 0
+    worker.queue.control[:] = 0
+    return worker
+
+
+def give_back(workers: list[Worker]) -> None:
+    """Let later searches reuse these workers, unless they have a Python evaluator."""
+    for worker in workers:
+        idle = worker.composition.idle_workers
+        if worker.queue.evaluator.batch is None and len(idle) < MOST_IDLE:
+            worker.work.lock = np.zeros(1, np.int64)
+            idle.append(worker)
+
+
+MOST_IDLE = 4  # idle workers of a composition
+
+
+class Driver:
+    """Runs the kernel on the trees of a storage, in one thread or several."""
+
+    def __init__(self, composition: Composition, storage: Storage, workers: list[Worker]) -> None:
+        self.composition, self.storage, self.workers = composition, storage, workers
+        self.evaluation_seconds = 0.0  # spent in Python evaluators
+        self._pool = ThreadPoolExecutor(len(workers)) if len(workers) > 1 else None
+
+    @property
+    def queue(self) -> EvaluationQueue:
+        """The queue of the first worker; Python evaluators have no other."""
+        return self.workers[0].queue
+
+    def run_kernel(self, workers: list[Worker] | None = None) -> int:
+        """Call the kernel and grow the storage as needed.
+
+        Returns WAITING if leaves are to be evaluated, else DONE.
+        """
+        queue, workers = self.queue, workers or self.workers
+        while True:
+            try:
+                statuses = self._call(workers)
+                for worker, status in zip(workers, statuses, strict=True):
+                    if status not in (DONE, WAITING, NEED_CAPACITY):
+                        self._raise_status(worker, status)
+            except BaseException:
+                self.clear()
+                raise
+            is_paused = bool(queue.control["is_paused"][0])
+            if NEED_CAPACITY not in statuses and not (is_paused and DONE in statuses):
+                return statuses[0]
+            if self.storage.moves_edges and queue.num_waiting:
+                # No simulation may be in flight while edges move.
+                queue.control["is_paused"] = 1
+                return WAITING
+            queue.control["is_paused"] = 0
+            self.storage.grow(int(workers[0].queue.control["tree"][0]))
+
+    def evaluate(self) -> None:
+        """Let the Python evaluator evaluate the requested leaves."""
+        began = time.perf_counter()
+        try:
+            self.queue.evaluate()
+        except BaseException:
+            self.clear()
+            raise
+        self.evaluation_seconds += time.perf_counter() - began
+
+    def _call(self, workers: list[Worker]) -> list[int]:
+        """The status of the kernel in each thread, once all have ended."""
+        if len(workers) == 1:
+            return [self._call_one(workers[0])]
+        assert self._pool is not None
+        futures = [self._pool.submit(self._call_one, worker) for worker in workers]
+        wait(futures)
+        return [future.result() for future in futures]
+
+    def _call_one(self, worker: Worker) -> int:
+        try:
+            return worker.call(self.storage)
+        except Exception as error:
+            work = worker.work
+            if work.lock[0] == work.work["worker"][0]:  # no other thread could continue
+                self.storage.view(0).head["remaining"] = 0
+                work.lock[0] = 0
+            what = f"a rule or evaluator raised {type(error).__name__}: {error}"
+            tree, path = self._place(worker)
+            raise BrokenGame(with_path(self.composition.game, work, tree, path, what)) from error
+
+    def _place(self, worker: Worker) -> tuple[Tree, np.ndarray]:
+        """The current tree and path of a worker."""
+        control = worker.queue.control[0]
+        return self.storage.view(int(control["tree"])), worker.queue.paths[int(control["slot"])]
+
+    def _raise_status(self, worker: Worker, status: int) -> None:
+        tree, path = self._place(worker)
+        raise BrokenGame(explain_status(self.composition, worker.work, tree, path, status))
+
+    def clear(self) -> None:
+        """Cancel all simulations in flight."""
+        for number in range(self.storage.num_trees):
+            view = self.storage.view(number)
+            if view.layout.pending:
+                view.edges["pending"][: int(view.head["used"][0])] = 0
+        for worker in self.workers:
+            worker.queue.clear()
+            worker.forget_storage()
+
+    def close(self) -> None:
+        """Cancel all simulations in flight, and stop the threads."""
+        self.clear()
+        if self._pool is not None:
+            self._pool.shutdown()
+
+    def begin_budgets(self, noise_seed: Sequence[int]) -> None:
+        """Start the budgets of trees whose roots are ready, with noise in their priors.
+
+        Args:
+            noise_seed: appended to a tree's own seed, for its Dirichlet noise.
+        """
+        options, queues = self.composition.options, self.queue.queues
+        for number in map(int, np.flatnonzero(queues["phase"] == ROOT_READY)):
+            queue, view = queues.view(np.recarray)[number], self.storage.view(number)
+            if options.root_noise is not None:
+                priors = root_block(view)["prior"].astype(float)
+                if queue.has_noise:
+                    rng = np.random.default_rng([int(queue.seed), *noise_seed])
+                    priors = options.root_noise.draw(priors, rng)
+                self.storage.arrays()["noises"][number, : len(priors)] = priors
+            begin_budget(view.head.view(np.recarray)[0], queue)
+
+    def root_noise(self, number: int) -> np.ndarray | None:
+        """The noise of a root's edges, or their priors with noise; None without noise."""
+        options = self.composition.options
+        if not (options.is_gumbel or options.root_noise is not None):
+            return None
+        count = len(root_block(self.storage.view(number)))
+        return self.storage.arrays()["noises"][number, :count].copy()
+
+
+# --- one tree ------------------------------------------------------------------------------------
+
+
+class TreeSearch:
+    """Searches one tree, in pieces of a few hundredths of a second."""
+
+    PIECE_SECONDS = 0.02
+    FIRST_PIECES = 2048  # beyond this many simulations a piece is at most as long as all before it
+
+    def __init__(
+        self, composition: Composition, tree: Tree, *, seed: int, stream: int = 0,
+        max_bytes: int | None = None, num_simulations: int | None = None,
+    ) -> None:  # fmt: skip
+        """
+        Args:
+            stream: the number of the tree, if one search has several.
+            num_simulations: the budget, for rules that need it in advance.
+        """
+        options = composition.options
+        self.composition, self.tree = composition, tree
+        self.before = tree.simulations
+        self.seed, self.stream = seed, stream
+        self.cancelled = False
+        self.piece, self.rate = 1, 0.0
+        self.samples = Samples()
+        self._is_prepared = False
+        self._part_times: list[int] | None = None
+        num_workers = options.threads if options.shares_tree and not interpreted() else 1
+        reserve = _reserve(composition, tree, num_workers)
+        self.storage = OneTree(tree, options, max_bytes, reserve)
+        # A tree that is searched again gets fresh random numbers.
+        streams = (self.before + (stream + worker << 40) for worker in range(num_workers))
+        workers = [
+            take_worker(composition, tree.state, make_rng(seed, stream=number)[None])
+            for number in streams
+        ]
+        for number, worker in enumerate(workers):
+            worker.work.lock = workers[0].work.lock
+            worker.work.work["worker"] = 1 + number
+        self.driver = Driver(composition, self.storage, workers)
+        self._queue_head["budget"] = num_simulations or 1
+        self._queue_head["seed"] = seed % 2**64
+        self._queue_head["has_noise"] = 1
+
+    @property
+    def _queue_head(self) -> np.ndarray:
+        return self.driver.queue.queues
+
+    @property
+    def simulations(self) -> int:
+        """How many this search made; read from the tree, so that an interrupt loses none."""
+        return self.tree.simulations - self.before
+
+    def run(
+        self, until: int | None, deadline: float, look: Callable[[], None] | None = None
+    ) -> str:
+        """Simulate until the search has `until` simulations; "" if it has, else why it ended.
+
+        The reasons are "seconds", "solved", "full" and "cancelled".
+        """
+        if not self._is_prepared:
+            self._is_prepared = True
+            self._prepare_root()
+        while until is None or self.simulations < until:
+            now = time.perf_counter()
+            if self.cancelled:
+                return "cancelled"
+            if now >= deadline and self.tree.simulations > 0:  # at least one simulation
+                return "seconds"
+            before = self.simulations
+            left = MOST_SIMULATIONS - self.tree.simulations
+            if left <= 0:
+                return "full"
+            if until is not None:
+                left = min(left, until - before)
+            piece = min(left, max(self.piece, self.composition.options.leaves))
+            if self.rate and deadline < math.inf:
+                piece = min(piece, max(1, int(self.rate * (deadline - now))))
+            if self._simulate(piece, most=left):
+                return "solved"
+            clock, done = time.perf_counter(), self.simulations
+            self.rate = (done - before) / max(1e-6, clock - now)
+            # Pieces grow slowly, so that short searches are sampled several times as well.
+            longest = min(8 * self.piece, max(self.FIRST_PIECES, done))
+            self.piece = max(1, min(longest, int(self.rate * self.PIECE_SECONDS)))
+            self.samples.note(self.tree, done, clock)
+            if look is not None:
+                look()
+        return ""
+
+    def _prepare_root(self) -> None:
+        """Let the kernel evaluate the root if it needs priors, and prepare it for the budget."""
+        tree, queue, driver = self.tree, self._queue_head, self.driver
+        tree.root_noise = None
+        if not tree.layout.priors or tree.root.to_play == CHANCE:
+            return
+        queue["simulations_before"] = tree.head["simulations"]
+        queue["since_root_before"] = tree.head["since_root"]
+        queue["phase"], queue["stops_when_ready"] = ROOT_EVALUATION, 1
+        tree.head["remaining"] = 1 if tree.edges["first"][0] == NONE else 0
+        while queue["phase"][0] == ROOT_EVALUATION:
+            if driver.run_kernel(driver.workers[:1]) == WAITING:
+                driver.evaluate()
+        driver.begin_budgets([self.before, self.stream])
+        tree.root_noise = driver.root_noise(0)
+        for worker in driver.workers[1:]:
+            worker.queue.queues[:] = queue
+
+    def _simulate(self, num_simulations: int, most: int) -> bool:
+        """Run at least `num_simulations`, or as many as a piece's time allows.
+
+        Returns whether the root is solved. Simulations that wait for values stay in flight.
+
+        Args:
+            most: how many simulations may begin.
+        """
+        tree, driver, queue = self.tree, self.driver, self.driver.queue
+        until = tree.simulations + num_simulations
+        deadline = time.perf_counter() + self.PIECE_SECONDS
+        if self.composition.options.evaluator.batch is None:
+            most = num_simulations
+        else:
+            # One batch more, which stays in flight; simulations without a request end at once.
+            most = min(most, num_simulations + self.composition.options.leaves)
+        tree.head["remaining"] = most - queue.num_waiting
+        for worker in driver.workers:
+            worker.queue.queues["phase"] = SEARCHING
+        while True:
+            status = driver.run_kernel()
+            if any(worker.queue.queues["is_solved"][0] for worker in driver.workers):
+                return True
+            if status == DONE or tree.simulations >= until or time.perf_counter() >= deadline:
+                return False
+            driver.evaluate()
+
+    def part_times(self) -> list[int]:
+        """Nanoseconds in each part of the timed simulations, summed over threads."""
+        if self._part_times is not None:
+            return self._part_times
+        times = [worker.work.work["times"][0].tolist() for worker in self.driver.workers]
+        return [sum(part) for part in zip(*times, strict=True)]
+
+    def close(self) -> None:
+        """Stop the driver, and release unused memory and workers."""
+        self.driver.close()
+        self.tree.resize(0)
+        self._part_times = self.part_times()
+        give_back(self.driver.workers)
+
+
+def _reserve(composition: Composition, tree: Tree, num_workers: int) -> int:
+    """How many free edges the tree must have before a simulation."""
+    game, options = tree.game, composition.options
+    if tree.layout.dim:  # the largest block may double
+        used = int(tree.head["used"][0])
+        blocks = 4 * max(FIRST_BLOCK, int(tree.edges["num_edges"][:used].max()))
+        return num_blocks(game, options) * blocks
+    reserve = num_workers * options.leaves * (game.num_actions + 1)
+    return 8 * reserve if tree.layout.appends else reserve  # blocks double, and a path has many
+
+
+# --- many trees ----------------------------------------------------------------------------------
+
+
+_NO_TREES = np.zeros(0, np.int64)
+
+
+class BatchedSearch:
+    """Searches many states at once; a Python evaluator gets the leaves of all trees in one batch.
+
+    Each tree is the one that `search` would grow; below a Gumbel root, except for ties of scores.
+
+    >>> from uctree import evaluators, games
+    >>> def judge(states):
+    ...     return np.zeros((len(states), 2))
+    >>> game = games.tic_tac_toe()
+    >>> batch = BatchedSearch(game, 3, evaluator=evaluators.python(judge))
+    >>> batch.reset(range(3), [game.start()] * 3, num_simulations=20)
+    >>> batch.run()
+    >>> [int(batch.root(number).visits.sum()) for number in range(3)]
+    [20, 20, 20]
+    """
+
+    def __init__(self, game: Game, num_trees: int, **options: Any) -> None:
+        """
+        Args:
+            options: as in `search`: `evaluator`, `selection`,
+                `root_selection`, `root_noise`, `leaves`, `solver` and the like.
+        """
+        if num_trees < 1:
+            raise ValueError(f"num_trees must be at least 1; got {num_trees}")
+        if game.is_continuous:
+            raise ValueError(
+                f"a batched search is for actions that are numbers; those of {game.name} are "
+                "vectors: search its states one by one"
+            )
+        self.game, self.num_trees = game, num_trees
+        self.options: Options = resolve(game, **options)
+        self.composition = compose(game, self.options, many=True)
+        layout = self.composition.layout
+        example = Tree(game, game.start(), layout, 1, 1)
+        if self.options.sees_range(game):
+            example.forget_range(seen=True)
+        reserve = self.options.leaves * (game.num_actions + game.max_outcomes + 1)
+        if layout.appends:
+            reserve *= 8
+        if layout.sparse:  # a block of edges may double
+            reserve += 2 * game.num_actions + FIRST_BLOCK
+        self._storage = ManyTrees(example, self.options, num_trees, reserve)
+        rngs = np.zeros((num_trees, 1), np.uint64)
+        worker = Worker(self.composition, example.state, num_trees, rngs)
+        self._driver = Driver(self.composition, self._storage, [worker])
+        self._num_searching = 0
+
+    # Searching.
+
+    def reset(
+        self,
+        trees: Sequence[int],
+        states: Sequence[State] | np.ndarray,
+        *,
+        num_simulations: int,
+        seed: int = 0,
+        noise: bool = True,
+    ) -> None:
+        """Let trees start from new roots, at which a player is to move.
+
+        Args:
+            states: records of the game, or an array of them.
+            seed: of the first of these trees, for its root's noise and all other random numbers;
+                each further tree has the next seed.
+            noise: whether the roots get the noise of the options.
+        """
+        if num_simulations < 1:
+            raise ValueError(f"num_simulations must be at least 1; got {num_simulations}")
+        queues, game = self._driver.queue.queues, self.game
+        index = np.asarray(trees, np.int64)
+        if not (isinstance(states, np.ndarray) and states.dtype == game.dtype):
+            states = np.array([game.copy(state) for state in states], game.dtype)
+        if states.shape != index.shape:
+            raise ValueError(
+                f"each tree gets a state; got {len(index)} trees, {len(states)} states"
+            )
+        if (states["to_play"] < 0).any():
+            raise ValueError(
+                "a tree needs a root with a player to move; got a chance state, or one that is over"
+            )
+        self._storage.set_roots(index, states)
+        queues["budget"][index], queues["phase"][index] = num_simulations, RESET
+        queues["seed"][index] = np.arange(len(index), dtype=np.uint64) + np.uint64(seed % 2**64)
+        queues["has_noise"][index] = noise
+        self._num_searching = int(np.count_nonzero(queues["phase"]))
+
+    def step(self) -> np.ndarray:
+        """Evaluate one batch of leaves; returns the trees whose budgets are now used up."""
+        driver, phases = self._driver, self._driver.queue.queues["phase"]
+        try:
+            if driver.run_kernel() == WAITING:
+                driver.evaluate()
+        except BaseException:
+            self._stop()
+            raise
+        if not driver.queue.take_stopped():
+            return _NO_TREES
+        driver.begin_budgets([0, 0])
+        done = np.flatnonzero(phases == FINISHED)
+        phases[done] = IDLE
+        self._num_searching -= len(done)
+        return done
+
+    def _stop(self) -> None:
+        """Stop all trees."""
+        self._driver.queue.queues["phase"] = IDLE
+        self._num_searching = 0
+        self._driver.clear()
+
+    def search(
+        self, states: Sequence[State], *, num_simulations: int, seeds: Sequence[int],
+        noise: bool = True,
+    ) -> Iterator[tuple[int, int]]:  # fmt: skip
+        """Yield the number of each state and of its tree as its search ends.
+
+        As many states are searched at once as there are trees. A tree is reused for another state
+        when the next pair is requested.
+        """
+        self._stop()  # an earlier search that was abandoned
+        left = deque(range(len(states)))
+        searching: dict[int, int] = {}  # the number of the state of a tree
+
+        def begin(tree: int) -> None:
+            if left:
+                searching[tree] = number = left.popleft()
+                self.reset(
+                    [tree], [states[number]], num_simulations=num_simulations,
+                    seed=seeds[number], noise=noise,
+                )  # fmt: skip
+
+        for tree in range(self.num_trees):
+            begin(tree)
+        while searching:
+            for tree in map(int, self.step()):
+                yield searching.pop(tree), tree
+                begin(tree)
+
+    def run(self) -> None:
+        """Let all trees use up their budgets."""
+        while self._num_searching:
+            self.step()
+
+    # Reading.
+
+    def root(self, number: int) -> Root:
+        """The statistics of the root of a tree."""
+        view, layout = self._view(number), self.composition.layout
+        block = root_block(view)
+        edges = view.root.edges
+        proven, after = view.proven_values(range(1))[0], view.proven_values(edges)
+        to_play, is_best = int(view.state["to_play"]), None
+        if not np.isnan(proven).any():
+            is_best = (after == proven).all(axis=1)
+        elif view.proof(0) == "mover":  # the value of the player to move is proven
+            is_best = after[:, to_play] == view.edges["proven"][0, to_play]
+        is_known = is_best is not None and bool(is_best.any())
+        return Root(
+            actions=block["action"].astype(np.int32),
+            visits=view.edge_visits(edges),
+            q=view.mean_values(edges),
+            priors=view.priors(edges),
+            noise=self._driver.root_noise(number),
+            value=view.mean_values(range(1))[0],
+            raw=view.raw_value if layout.raw else None,
+            to_play=to_play,
+            parameters=self.options.root_selection.parameters,
+            proven=after[is_best].mean(axis=0) if is_known else None,
+            is_best=is_best if is_known else None,
+        )
+
+    def _view(self, number: int) -> Tree:
+        """A tree on the arrays of the batch; it is valid until the next reset."""
+        view = self._storage.view(number)
+        if self._driver.queue.queues["phase"][number] == RESET:  # the arrays hold the earlier tree
+            return Tree(self.game, view.state, self.composition.layout, 1, 1)
+        return view
+
+    def tree(self, number: int) -> Tree:
+        """A copy of one of the trees, as `search` would have grown it."""
+        view = self._view(number)
+        block = root_block(view)
+        used = int(view.head["used"][0])
+        edges = self._explicit_edges(number) if view.layout.sparse else view.edges[:used].copy()
+        copy = Tree(
+            self.game, self.game.copy(view.state), self.options.layout(self.game), len(block), 1
+        )
+        copy.edges, copy.head[:] = edges, view.head
+        copy.head["capacity"] = copy.head["used"] = len(edges)
+        copy.head["num_untried"] = 0
+        copy.root_squares[:] = view.root_squares[: len(copy.root_squares)]
+        copy.table = view.table.copy()
+        copy.root_noise = self._driver.root_noise(number)
+        return copy
+
+    def _explicit_edges(self, number: int) -> np.ndarray:
+        """The records of a tree, with an edge for every action of each evaluated node."""
+        game, view = self.game, self._view(number)
+        dtype = edge_dtype(game, self.options.layout(game))
+        names, weights = list(dtype.names or ()), np.zeros(game.num_actions)
+        blocks, used = [view.edges[:1][names].astype(dtype)], 1
+        nodes = deque([(blocks[0][:1], view.edges[0], view.state)])
+        while nodes:
+            target, node, state = nodes.popleft()
+            if node["first"] == NONE:
+                continue
+            actions = game.legal(state)
+            block = np.zeros(len(actions), dtype)
+            made = view.edges[node["first"] : node["first"] + node["num_edges"]]
+            block["action"], block["first"] = actions, NONE
+            if view.layout.proofs == "bounds":
+                block["low"], block["high"] = -np.inf, np.inf
+            if len(made) < len(actions):
+                untried = self._storage.untried(number)[node["untried"] :]
+                row = untried[: len(actions)].astype(float)
+                _weigh_kernel(interpreted()).call(row, len(row), float(node["largest"]), weights)
+                block["prior"] = weights[: len(row)] / node["sum_weights"]
+            for edge in made:
+                at = actions.index(edge["action"])
+                block[at] = edge[names]
+                if edge["first"] != NONE:
+                    after, _ = game.step(state, int(edge["action"]))
+                    nodes.append((block[at : at + 1], edge, after))
+            target["first"], target["num_edges"] = used, len(actions)
+            blocks.append(block)
+            used += len(block)
+        return np.concatenate(blocks)
+
+
+@cache
+def _weigh_kernel(is_interpreted: bool) -> Kernel:
+    example = (np.zeros(1), 1, 0.0, np.zeros(1))
+    return compile_kernel(weigh, {}, example, label="priors")
+
+
+def root_block(tree: Tree) -> np.ndarray:
+    """The records of a root's edges."""
+    first, count = int(tree.edges["first"][0]), int(tree.edges["num_edges"][0])
+    return tree.edges[max(0, first) : max(0, first) + (0 if first == NONE else count)]
+
+
+# --- roots ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Root:
+    """The statistics of a root after a search, by edge."""
+
+    actions: np.ndarray  # [edges], int32
+    visits: np.ndarray  # [edges], int64
+    q: np.ndarray  # [edges, players]; 0 for an edge without visits
+    priors: np.ndarray | None  # [edges], as the evaluator gave them
+    noise: np.ndarray | None  # [edges], Gumbel noise, or priors with Dirichlet noise
+    value: np.ndarray  # [players], the mean over all simulations
+    raw: np.ndarray | None  # [players], the evaluator's value, if Gumbel's rule needs it
+    to_play: int
+    parameters: tuple[float, ...]  # of Gumbel's rule
+    is_best: np.ndarray | None  # [edges], bool: which are proven best for the player to move
+    proven: np.ndarray | None  # [players], the mean proven value of these edges
+
+    def improved(self) -> np.ndarray:
+        """The improved policy over the edges, a target for training [Eq. 31]."""
+        return self._by_gumbel(0)
+
+    def gumbel_choice(self) -> int:
+        """The edge to play after Gumbel's search [Eq. 33]."""
+        return int(self._by_gumbel(1)[0])
+
+    def _by_gumbel(self, what: int) -> np.ndarray:
+        if self.raw is None or self.priors is None:
+            raise ValueError("only a search with root_selection=gumbel improves its policy")
+        noise = np.zeros(len(self.visits)) if self.noise is None else self.noise
+        out = np.zeros(len(self.visits))
+        _gumbel_kernel(interpreted()).call(
+            what, np.ascontiguousarray(self.q[:, self.to_play]), self.priors, self.visits,
+            float(self.raw[self.to_play]), noise, np.array(self.parameters), np.zeros(len(out)),
+            out,
+        )  # fmt: skip
+        return out
+
+
+def read_gumbel(
+    what: int, q: np.ndarray, prior: np.ndarray, visits: np.ndarray, raw: float,
+    noise: np.ndarray, parameters: np.ndarray, draws: np.ndarray, out: np.ndarray,
+) -> None:  # fmt: skip
+    """Write to `out` the improved policy (`what` 0), or to `out[0]` the edge to play (1)."""
+    count = out.shape[0]
+    if what == 1:
+        most = np.int64(0)
+        for i in range(count):
+            most = max(most, visits[i])
+        gumbel.write_draws(count, noise, prior, draws)
+        out[0] = gumbel.choose_root(count, q, prior, visits, raw, draws, most, parameters, out)
+        return
+    completion = gumbel.mixed_value(count, q, prior, visits, raw)
+    total = gumbel.improve(
+        count, q, prior, visits, completion, parameters[gumbel.C_VISIT],
+        parameters[gumbel.C_SCALE], parameters[gumbel.RESCALE], out,
+    )  # fmt: skip
+    for i in range(count):
+        out[i] /= total
+
+
+@cache
+def _gumbel_kernel(is_interpreted: bool) -> Kernel:
+    one = np.zeros(1)
+    example = (0, one, one, np.zeros(1, np.int64), 0.0, one, one, one, one)
+    return compile_kernel(read_gumbel, {}, example, label="gumbel's policy")

@@ -1,0 +1,123 @@
+"""The evaluation queue: simulations that wait for values, and the leaves that Python evaluates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from uctree.errors import BrokenGame, UctreeError
+from uctree.evaluators import Evaluator
+from uctree.game import Game
+from uctree.kernels.batching import CACHE_ENTRY, CACHE_WAYS, CONTROL, QUEUE, slot_dtype
+from uctree.kernels.records import NONE
+
+_FLOAT = np.dtype(np.float32)
+_NAMES = list(CONTROL.names or ())
+_NUM_REQUESTS, _NUM_RESULTS = _NAMES.index("num_requests"), _NAMES.index("num_results")
+_NUM_STOPPED = _NAMES.index("num_stopped")
+
+
+class EvaluationQueue:
+    """The leaves of a batch of trees that wait for their values, and the evaluation cache.
+
+    Args:
+        path: the dtype of a step of a path.
+        max_depth: how many steps a path may have.
+    """
+
+    def __init__(
+        self, game: Game, evaluator: Evaluator, path: np.dtype, num_trees: int, leaves: int,
+        max_depth: int,
+    ) -> None:  # fmt: skip
+        rows, batch = num_trees * leaves, evaluator.batch
+        self.game, self.evaluator = game, evaluator
+        self.generation = None if batch is None else batch.generation
+        self.queues = np.zeros(num_trees, QUEUE)
+        self.paths = np.zeros((rows, max_depth), path)
+        self.slots = np.zeros(rows, slot_dtype(game.num_players))
+        self.leaves = np.zeros(rows, game.dtype)
+        self.control = np.zeros(1, CONTROL)
+        counts: Any = self.control.view(np.int64)
+        self._counts = memoryview(counts)  # faster to read than NumPy arrays
+        observes = batch is not None and batch.observes
+        shape = game.observation_shape if observes else (1,)
+        assert shape is not None
+        self.observations = np.zeros((rows if observes else 1, *shape), np.float32)
+        self.requested_states = np.zeros(1 if observes else rows, game.dtype)
+        self.request_keys = np.zeros((rows, 2), np.uint64)
+        self.request_table = np.full(1 << (2 * rows).bit_length(), NONE, np.int64)
+        self.width = game.num_actions if evaluator.gives_priors else 1
+        self.logits = np.zeros((1, self.width), np.float32)
+        self.values = np.zeros((1, game.num_players), np.float32)
+        self._make_cache(0 if batch is None else batch.cache_bytes)
+
+    def _make_cache(self, num_bytes: int) -> None:
+        """Make as many cache entries as fit, a power of two."""
+        each = 4 * (self.width + self.game.num_players) + CACHE_ENTRY.itemsize
+        rows = 1 << max(0, int(num_bytes // each).bit_length() - 1) if num_bytes >= each else 0
+        rows = rows if rows >= CACHE_WAYS else 0
+        self.cache_entries = np.zeros(rows, CACHE_ENTRY)
+        self.cache_logits = np.zeros((rows, self.width), np.float32)
+        self.cache_values = np.zeros((rows, self.game.num_players), np.float32)
+
+    def refresh_cache(self) -> None:
+        """Drop the cached results if the evaluator has changed."""
+        batch = self.evaluator.batch
+        if batch is not None and batch.generation != self.generation:
+            self.generation = batch.generation
+            self.cache_entries["stamp"] = 0
+
+    def evaluate(self) -> None:
+        """Evaluate the requested leaves; an exception of the evaluator becomes a UctreeError."""
+        batch, count = self.evaluator.batch, self._counts[_NUM_REQUESTS]
+        if batch is None or count == 0 or self._counts[_NUM_RESULTS]:
+            return
+        rows = self.observations[:count] if batch.observes else self.requested_states[:count]
+        try:
+            logits, values = batch.value(rows)
+            if self.evaluator.gives_priors:
+                self.logits = self._checked(logits, count, self.width, "logits", "num_actions")
+            players = self.game.num_players
+            self.values = self._checked(values, count, players, "values", "num_players")
+        except UctreeError:
+            raise
+        except Exception as error:
+            raise UctreeError(
+                f"the evaluator {self.evaluator.name} raised {type(error).__name__}: {error}"
+            ) from error
+        self._counts[_NUM_RESULTS] = count
+
+    def _checked(self, given: Any, count: int, width: int, what: str, name: str) -> np.ndarray:
+        shape = (count, width)
+        if type(given) is np.ndarray and given.dtype == _FLOAT and given.shape == shape:
+            if given.flags.c_contiguous and given.flags.writeable:
+                return given
+        array = np.require(given, np.float32, ["C", "W"])  # the types that kernels are compiled for
+        if array.shape != shape:
+            raise BrokenGame(
+                f"{what} of a batch of {count} must be [{count}, {width}], one row per leaf and "
+                f"{name} of {self.game.name}; got {list(array.shape)}"
+            )
+        return array
+
+    @property
+    def num_waiting(self) -> int:
+        """Simulations whose leaves are not evaluated yet."""
+        if self.evaluator.batch is None:
+            return 0
+        return int(self.queues["num_waiting"].sum())
+
+    def take_stopped(self) -> int:
+        """How many trees have stopped since the last call."""
+        count = self._counts[_NUM_STOPPED]
+        self._counts[_NUM_STOPPED] = 0
+        return count
+
+    def clear(self) -> None:
+        """Cancel all simulations that wait."""
+        for name in ("num_waiting", "num_ready", "is_solved"):
+            self.queues[name] = 0
+        for name in ("num_requests", "num_results", "is_paused"):
+            self.control[name] = 0
+        self.request_table[:] = NONE

@@ -1,0 +1,94 @@
+"""Finds what a function can reach: globals, closure cells, plain functions in other files."""
+
+from __future__ import annotations
+
+import dis
+import linecache
+import sys
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from uctree.errors import BrokenGame
+from uctree.kernels.binding import UNBOUND
+
+# Modules whose functions Numba itself compiles; only their version enters fingerprints.
+KNOWN_TO_NUMBA = {"numpy", "math", "cmath", "numba", "operator", "builtins", "random"}
+
+
+# --- following a function to all it reaches ------------------------------------------------------
+
+
+def reached(function: types.FunctionType, bindings: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The names a function reads from outside, with their values; closure cells come first."""
+    code = function.__code__
+    for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
+        yield name, cell.cell_contents
+    builtins = function.__globals__.get("__builtins__", {})
+    builtins = vars(builtins) if isinstance(builtins, types.ModuleType) else builtins
+    for name, line in sorted(global_names(code).items()):
+        value = function.__globals__.get(name, builtins.get(name, _MISSING))
+        if value is UNBOUND:
+            value = bindings[name]
+        elif value is _MISSING:
+            raise BrokenGame(
+                f"{function.__name__} uses the name {name!r}, which is not defined\n"
+                f"  {place_in_source(code.co_filename, line)}"
+            )
+        yield name, value
+
+
+_MISSING = object()
+
+
+def reached_functions(
+    function: types.FunctionType, bindings: dict[str, Any], seen: set[int]
+) -> Iterator[types.FunctionType]:
+    """A function and every plain function it reaches, each once."""
+    if id(function) in seen:
+        return
+    seen.add(id(function))
+    yield function
+    for _, value in reached(function, bindings):
+        if isinstance(value, types.FunctionType):
+            yield from reached_functions(value, bindings, seen)
+
+
+def place_in_source(path: str, line: int) -> str:
+    return f"{path}, line {line}:  {linecache.getline(path, line).strip()}"
+
+
+def global_names(code: types.CodeType) -> dict[str, int]:
+    """Global names read by a code object or one nested in it, each with a line that reads it."""
+    names: dict[str, int] = {}
+    line = code.co_firstlineno
+    for instruction in dis.get_instructions(code):
+        if instruction.positions is not None and instruction.positions.lineno is not None:
+            line = instruction.positions.lineno
+        if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+            names.setdefault(str(instruction.argval), line)
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            names = global_names(constant) | names
+    return names
+
+
+def module_name(function: Callable[..., Any]) -> str:
+    """The module of a function; code run by `exec` may have none."""
+    return function.__module__ or "__main__"
+
+
+def is_own_module(module: types.ModuleType) -> bool:
+    return module.__name__.partition(".")[0] not in KNOWN_TO_NUMBA
+
+
+def members_read(module: types.ModuleType, code: types.CodeType) -> list[tuple[str, Any]]:
+    """The attributes that a function may read from a module: all whose names it mentions."""
+    names = set(code.co_names)
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            names |= set(constant.co_names)
+    return [(name, getattr(module, name)) for name in sorted(names) if hasattr(module, name)]
+
+
+HERE = sys.modules[__name__]

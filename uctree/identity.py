@@ -1,0 +1,177 @@
+"""The description of a game in a file, and how the game is rebuilt from it."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import itertools
+import re
+import sys
+import types
+from collections.abc import Callable, Iterator
+from dataclasses import is_dataclass
+from typing import Any
+
+import numpy as np
+
+from uctree.errors import UctreeError
+from uctree.game import Game
+from uctree.treefile import describe_dtype
+
+MOST_GUESSES = 1000  # at the arguments of a factory
+
+
+# --- games ---------------------------------------------------------------------------------------
+
+
+def describe_game(game: Game) -> dict[str, Any]:
+    """The description of a game, ready for JSON.
+
+    `spec` is the call of a function of `uctree.games` that returns the game, as
+    `connect_four(rows=6, cols=7)`; None if there is none.
+    """
+    payoffs = game.payoff_range
+    space = {} if game.action_space is None else {"action_space": str(game.action_space)}
+    return space | {
+        "name": game.name,
+        "spec": find_spec(game),
+        "dtype": describe_dtype(game.dtype),
+        "num_players": game.num_players,
+        "num_actions": game.num_actions,
+        "max_outcomes": game.max_outcomes,
+        "discount": game.discount,
+        "zero_sum": game.zero_sum,
+        "payoff_range": None if payoffs is None else payoffs.tolist(),
+    }
+
+
+def game_from(description: dict[str, Any]) -> Game:
+    """The built-in game of a description; UctreeError if it is not a built-in one."""
+    spec, name = description.get("spec"), description.get("name")
+    problem = f"the tree is of the game {name!r}"
+    advice = "pass game=, the one it was grown with (on the command line: name it as file.py:name)"
+    if not isinstance(spec, str):
+        raise UctreeError(f"{problem}, which is not one of uctree.games; {advice}")
+    try:
+        game = _rebuilt(spec)
+    except Exception as error:  # arguments from a file can be anything
+        raise UctreeError(
+            f"{problem}, and this uctree cannot make it from {spec!r} ({error}); {advice}"
+        ) from error
+    check_game(description, game)
+    return game
+
+
+def _rebuilt(spec: str) -> Game:
+    """The game that the call in `spec` of a function of `uctree.games` returns."""
+    call = ast.parse(spec, mode="eval").body
+    if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name)) or call.args:
+        raise ValueError("expected a call with arguments by name")
+    module = importlib.import_module(f"uctree.games.{call.func.id}")
+    arguments = {each.arg or "": ast.literal_eval(each.value) for each in call.keywords}
+    made: Game = getattr(module, call.func.id)(**arguments)
+    return made
+
+
+def check_game(description: dict[str, Any], game: Game) -> None:
+    """Raise a UctreeError with the differences if `game` is not the described one."""
+    differences = game_differences(description, game, "in the file", "in the game")
+    if differences:
+        raise UctreeError(
+            f"the tree is of the game {description.get('name')!r}, and {game.name} differs: "
+            f"{'; '.join(differences)}. Pass the game that the tree was grown with"
+        )
+
+
+def game_differences(description: dict[str, Any], game: Game, here: str, there: str) -> list[str]:
+    """How `game` (there) differs from the described one (here), one text per difference."""
+    unnamed = game.name == game.rules.step.__module__  # the default name: the module of its rules
+    return [
+        f"{key} is {_short(description.get(key))} {here} and {_short(value)} {there}"
+        for key, value in describe_game(game).items()
+        if description.get(key) != value
+        and not (key == "name" and unnamed)
+        and not (key == "spec" and None in (value, description.get(key)))
+    ]
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 200 else f"{text[:200]}..."
+
+
+def find_spec(game: Game) -> str | None:
+    """The call of a function of `uctree.games` that returns this very game; None if none does.
+
+    A guess, verified by making the game again: the rules of a game close over most arguments of the
+    function that made it, and its name contains the others.
+
+    >>> from uctree import games
+    >>> find_spec(games.nim(heaps=(2, 3), misere=False))
+    'nim(heaps=(2, 3), misere=False)'
+    """
+    module = game.rules.step.__module__
+    package, _, name = module.rpartition(".")
+    factory = vars(sys.modules.get(module)).get(name) if package == "uctree.games" else None
+    if factory is None:
+        return None
+    reduced = None
+    for arguments in itertools.islice(_guesses(game, factory), MOST_GUESSES):
+        try:
+            reduced = reduced or game.__reduce__()
+            same = _same(reduced, factory(**arguments).__reduce__())
+        except (ValueError, TypeError):  # refused arguments, rules without a name
+            continue
+        if same:
+            listed = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
+            return f"{name}({listed})"
+    return None
+
+
+def _guesses(game: Game, factory: Callable[..., Game]) -> Iterator[dict[str, Any]]:
+    """Arguments that `factory` may have been called with."""
+    closed: dict[str, Any] = {}
+    for function in vars(game.rules).values():
+        _collect_closed(function, closed)
+    sequences = [tuple(v.tolist()) for v in closed.values() if getattr(v, "ndim", 0) == 1]
+    in_name: list[Any] = re.findall(r"[A-Za-z_]\w*", game.name)
+    for number in re.findall(r"\d+(?:\.\d+)?", game.name):
+        in_name.append(float(number) if "." in number else int(number))
+    defaults = {name: each.default for name, each in inspect.signature(factory).parameters.items()}
+    choices = []
+    for name, default in defaults.items():
+        if name in closed:
+            value = closed[name]
+            choices.append([value.item() if isinstance(value, np.generic) else value])
+            continue
+        others = [True, False, *sequences, *in_name]
+        choices.append([default, *(other for other in others if type(other) is type(default))])
+    for values in itertools.product(*choices):
+        yield dict(zip(defaults, values, strict=True))
+
+
+def _collect_closed(function: Any, closed: dict[str, Any]) -> None:
+    """Add the values that a function and those it calls close over, by name."""
+    if not isinstance(function, types.FunctionType):
+        return
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        if name not in closed:
+            closed[name] = cell.cell_contents
+            _collect_closed(cell.cell_contents, closed)
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two reductions of games have the same content, arrays included."""
+    one, other = (each.item() if isinstance(each, np.generic) else each for each in (one, other))
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, np.ndarray):
+        return one.dtype == other.dtype and np.array_equal(one, other)
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one)
+    if isinstance(one, (tuple, list)):
+        return len(one) == len(other) and all(map(_same, one, other))
+    if is_dataclass(one):
+        return _same(vars(one), vars(other))
+    return bool(one == other)

@@ -1,0 +1,371 @@
+"""A batch of trees in one kernel, and the queue of leaves that Python evaluates.
+
+A search of one state is a batch of one tree. In a call of the kernel every tree first resumes the
+simulations whose leaves were evaluated, and backs them up. It then begins new ones until its part
+of the queue is full, or its budget is used up. A leaf whose state is in the queue already, or in
+the evaluation cache, is not requested again. Compiled evaluators need no queue.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from uctree.game import seeded
+from uctree.kernels import gumbel
+from uctree.kernels.backups import LEAF
+from uctree.kernels.binding import UNBOUND, noinline
+from uctree.kernels.context import Batch, Search
+from uctree.kernels.records import (
+    HAS_PRIORS,
+    NONE,
+    NUM_VALUES,
+    SHARES_NODES,
+    ZERO_SUM,
+    node_of,
+    write_edge,
+)  # fmt: skip
+from uctree.kernels.rules import HAS_BATCH_EVALUATOR, NUM_PLAYERS, observe
+from uctree.kernels.scoring import HALVES_ROOT, HAS_NOISE
+from uctree.kernels.simulation import conclude, key_hash, list_actions, place_edges, simulate
+from uctree.kernels.status import BAD_VALUE, DONE, ROOT_SOLVED, WAITING
+
+# Bound when a search is composed.
+OBSERVES = UNBOUND  # the evaluator gets observations, and its values are relative to `to_play`
+read_frame = search_of = UNBOUND  # the batch of the kernel's argument, and the search of a tree
+
+# The phases of a tree. IDLE: nothing to do. RESET: it starts from another root. ROOT_EVALUATION:
+# the root gets edges, outside the budget. ROOT_READY: Python mixes noise into the root's priors.
+# SEARCHING: simulations use the budget. FINISHED: the budget is used up.
+IDLE, RESET, ROOT_EVALUATION, ROOT_READY, SEARCHING, FINISHED = 0, 1, 2, 3, 4, 5
+
+CACHE_WAYS = 4  # entries that can hold a given result; a new result replaces the oldest
+
+
+QUEUE = np.dtype(
+    [
+        ("num_waiting", np.int64),  # simulations whose leaves are not evaluated yet
+        ("num_ready", np.int64),  # those of them whose leaves have been evaluated since
+        ("is_solved", np.int64),
+        ("phase", np.int64),
+        ("budget", np.int64),
+        ("seed", np.uint64),
+        ("stops_when_ready", np.int64),  # whether Python begins the budget of a prepared root
+        ("has_noise", np.int64),  # whether the root gets the noise of the options
+        ("num_considered", np.int64),  # edges that a Gumbel root considers
+        ("simulations_before", np.int64),  # `tree.simulations` when the root's evaluation began
+        ("since_root_before", np.int64),
+        *gumbel.HALVING_FIELDS,
+    ]
+)
+CONTROL = np.dtype(
+    [
+        ("tree", np.int64),  # the current tree, for error messages
+        ("slot", np.int64),  # of the current simulation, for error messages
+        ("num_requests", np.int64),  # rows that Python is to evaluate
+        ("num_results", np.int64),  # rows that Python has evaluated
+        ("num_stopped", np.int64),  # trees that became ROOT_READY or FINISHED
+        ("cache_stamp", np.int64),  # grows with every result that enters the cache
+        ("num_cache_hits", np.int64),
+        ("is_paused", np.int64),  # whether no simulation may begin
+    ]
+)
+CACHE_ENTRY = np.dtype([("key", np.uint64, (2,)), ("stamp", np.int64)])
+
+
+def slot_dtype(num_players: int) -> np.dtype:
+    """The record of a simulation that waits for its leaf's value."""
+    return np.dtype(
+        [
+            ("row", np.int64),  # of the result
+            ("is_cached", np.int64),  # whether that is a row of the cache
+            ("depth", np.int64),
+            ("player", np.int64),  # to move in the leaf
+            ("expands", np.int64),  # whether the leaf gets edges
+            ("returns", np.float64, (num_players,)),  # paid by chance steps at the leaf
+            ("discount", np.float64),  # of the leaf's value
+        ]
+    )
+
+
+# --- kernels: the step of a batch ----------------------------------------------------------------
+
+
+def step_batch(frame: Any, logits: np.ndarray, values: np.ndarray, data: Any) -> int:
+    """Store results and search: WAITING for evaluations, DONE, NEED_CAPACITY, or an error."""
+    batch = read_frame(frame)
+    control = batch.controls[0]
+    if HAS_BATCH_EVALUATOR and control.num_results > 0:
+        for row in range(control.num_results):
+            store_result(batch, logits, values, np.int64(row))
+        clear_requests(batch)
+    for number in range(batch.heads.shape[0]):
+        control.tree = number
+        if batch.queues[number].phase == RESET:
+            reset(batch, np.int64(number))
+        status = step_tree(batch, np.int64(number), logits, values, data)
+        if status != DONE:
+            return status
+    return WAITING if HAS_BATCH_EVALUATOR and control.num_requests > 0 else DONE
+
+
+def step_tree(batch: Batch, number: int, logits: np.ndarray, values: np.ndarray, data: Any) -> int:
+    """Search one tree until it waits or has nothing to do; DONE, or the status that stopped it."""
+    control, queue, tree = batch.controls[0], batch.queues[number], batch.heads[number][0]
+    num_slots = batch.slots.shape[0] // batch.heads.shape[0]
+    is_entered = False
+    while True:
+        is_resumed = HAS_BATCH_EVALUATOR and queue.num_ready > 0
+        if is_resumed:
+            queue.num_ready -= 1
+            queue.num_waiting -= 1
+        elif tree.remaining <= 0 and queue.num_waiting == 0:
+            if not stop_or_begin_budget(batch, number):
+                return DONE
+            is_entered = False
+            continue
+        elif tree.remaining <= 0 or control.is_paused or queue.num_waiting >= num_slots:
+            return DONE
+        elif not is_entered:
+            is_entered = True
+            batch.states[0] = batch.roots[number]
+            read_noise(batch, number)
+        slot = np.int64(number * num_slots + queue.num_waiting)
+        control.slot = slot
+        search = search_of(batch, number, slot, data)
+        if is_resumed:
+            batch.states[1] = batch.leaves[slot]
+            is_cached = batch.slots[slot].is_cached
+            status = resume_simulation(
+                search, batch.slots[slot], batch.cache_logits if is_cached else logits,
+                batch.cache_values if is_cached else values,
+            )  # fmt: skip
+        else:
+            status = simulate(search)
+        if status == ROOT_SOLVED:
+            queue.is_solved = 1
+            tree.remaining = 0
+        elif HAS_BATCH_EVALUATOR and status == WAITING:
+            enqueue_leaf(batch, search, slot)
+        elif status != DONE:
+            return status
+
+
+def stop_or_begin_budget(batch: Batch, number: int) -> bool:
+    """Enter the next phase of a tree without simulations left; whether it continues searching."""
+    queue = batch.queues[number]
+    if HAS_PRIORS and queue.phase == ROOT_EVALUATION:
+        if HALVES_ROOT:
+            halve_root(batch, number)
+        queue.phase = ROOT_READY
+        if not HAS_NOISE and not queue.stops_when_ready:
+            begin_budget(batch.heads[number][0], queue)
+            return True
+        batch.controls[0].num_stopped += 1
+    elif queue.phase == SEARCHING:
+        queue.phase = FINISHED
+        batch.controls[0].num_stopped += 1
+    return False
+
+
+# --- kernels: from one root to the next ----------------------------------------------------------
+
+
+@noinline
+def reset(batch: Batch, number: int) -> None:
+    """Empty a tree and let it start from its root; with priors the root is evaluated first."""
+    batch.heads[number][0] = batch.blank_head[0]
+    tree, queue = batch.heads[number][0], batch.queues[number]
+    tree.root_player = batch.roots[number].to_play
+    write_edge(batch.edges[number], np.int64(0), np.int64(0))
+    squares, table = batch.root_squares[number], batch.tables[number]
+    for i in range(squares.shape[0]):
+        for j in range(NUM_VALUES):
+            squares[i, j] = 0.0
+    if SHARES_NODES:
+        for i in range(table.shape[0]):
+            table[i].node = NONE
+    batch.rngs[number][0] = seeded(queue.seed, np.uint64(0))
+    queue.num_waiting = queue.num_ready = queue.is_solved = 0
+    queue.simulations_before = queue.since_root_before = 0
+    queue.phase = ROOT_EVALUATION if HAS_PRIORS else SEARCHING
+    tree.remaining = 1 if HAS_PRIORS else queue.budget
+
+
+@noinline
+def halve_root(batch: Batch, number: int) -> None:
+    """Prepare sequential halving at a root that has edges: noise, considered edges, schedule."""
+    edges, queue, work = batch.edges[number], batch.queues[number], batch.works[0]
+    noise, given = batch.noises[number], batch.given_noise
+    first, count = np.int64(edges[0].first), np.int64(edges[0].num_edges)
+    is_given = given.shape[0] > 0
+    scale = work.root_parameters[gumbel.NOISE_SCALE] if queue.has_noise else 0.0
+    for i in range(count):
+        work.prior[i] = edges[first + i].prior
+        if is_given:
+            noise[i] = given[edges[first + i].action]
+    queue.num_considered = gumbel.consider(
+        batch.rngs[number], scale, is_given, count, noise, work.prior, work.scratch,
+        batch.considered[number], batch.draws[number],
+    )  # fmt: skip
+    most = np.int64(work.root_parameters[gumbel.NUM_CONSIDERED])
+    gumbel.begin_halving(queue, min(count, most), np.int64(queue.budget))
+
+
+def begin_budget(tree: Any, queue: Any) -> None:
+    """Let a tree with a prepared root use its budget; the root's evaluation does not count."""
+    tree.simulations = queue.simulations_before
+    tree.since_root = queue.since_root_before
+    tree.remaining = queue.budget
+    queue.phase = SEARCHING
+
+
+def read_noise(batch: Batch, number: int) -> None:
+    """Copy a tree's noise and its considered edges to where the root's rule reads them."""
+    work, queue = batch.works[0], batch.queues[number]
+    if HALVES_ROOT:
+        considered, draws = batch.considered[number], batch.draws[number]
+        work.num_considered = queue.num_considered
+        for i in range(queue.num_considered):
+            work.considered[i] = considered[i]
+            work.draws[i] = draws[i]
+    elif HAS_NOISE:
+        noise = batch.noises[number]
+        for i in range(noise.shape[0]):
+            work.noise[i] = noise[i]
+
+
+# --- kernels: the evaluation queue ---------------------------------------------------------------
+
+
+def enqueue_leaf(batch: Batch, search: Search, number: int) -> None:
+    """Put a simulation into a slot, where it waits for a value from the cache or from Python."""
+    control, queue, work = batch.controls[0], search.queue, search.work
+    slot, state = batch.slots[number], batch.states[1]
+    slot.depth = work.depth
+    slot.player = state.to_play
+    slot.expands = work.count
+    slot.discount = work.reward[0]
+    for player in range(NUM_PLAYERS):
+        slot.returns[player] = work.returns[player]
+    batch.leaves[number] = batch.states[1]
+    low, high = key_hash(search, np.int64(1))
+    row = find_cached(batch.cache_entries, low, high)
+    slot.is_cached = row != NONE
+    if row != NONE:
+        control.num_cache_hits += 1
+        queue.num_ready = 1
+    else:
+        row = request(batch, low, high, search.data)
+    slot.row = row
+    queue.num_waiting += 1
+
+
+def request(batch: Batch, low: int, high: int, data: Any) -> int:
+    """The row of the result for the leaf's state, which is requested if it is not already."""
+    control, keys, table = batch.controls[0], batch.request_keys, batch.request_table
+    mask = table.shape[0] - 1
+    place = np.int64(low & np.uint64(0x7FFFFFFF)) & mask
+    while table[place] != NONE:
+        row = np.int64(table[place])
+        if keys[row, 0] == low and keys[row, 1] == high:
+            return row
+        place = (place + 1) & mask
+    row = np.int64(control.num_requests)
+    control.num_requests += 1
+    table[place] = row
+    keys[row, 0], keys[row, 1] = low, high
+    state = batch.states[1]
+    if OBSERVES:
+        batch.observations[row] = 0.0  # it holds an earlier batch
+        observe(state, np.int64(state.to_play), batch.observations[row], data)
+    else:
+        batch.requested_states[row] = batch.states[1]
+    return row
+
+
+def clear_requests(batch: Batch) -> None:
+    """Mark all waiting simulations as ready, and empty the queue."""
+    control, queues, table = batch.controls[0], batch.queues, batch.request_table
+    for number in range(queues.shape[0]):
+        queues[number].num_ready = queues[number].num_waiting
+    mask = table.shape[0] - 1
+    for row in range(control.num_requests):
+        place = np.int64(batch.request_keys[row, 0] & np.uint64(0x7FFFFFFF)) & mask
+        while table[place] != NONE:  # and the entries behind it, also requests
+            table[place] = NONE
+            place = (place + 1) & mask
+    control.num_results = 0
+    control.num_requests = 0
+
+
+def resume_simulation(search: Search, slot: Any, logits: np.ndarray, values: np.ndarray) -> int:
+    """Continue a simulation that waited, in its leaf `states[1]`."""
+    edges, work = search.edges, search.work
+    work.depth, work.ending, work.leaf_player = slot.depth, LEAF, slot.player
+    work.timed = 0  # other simulations ran in the meantime
+    status = read_values(work, slot, values)
+    depth = np.int64(slot.depth)
+    node = node_of(edges, np.int64(search.path[depth - 1].edge)) if depth > 0 else np.int64(0)
+    if HAS_PRIORS and status == DONE and slot.expands and edges[node].first == NONE:
+        status = list_actions(search, search.states[1])
+        if status == DONE:
+            status = place_edges(search, node, logits[slot.row])
+    return conclude(search, status)
+
+
+def read_values(work: Any, slot: Any, values: np.ndarray) -> int:
+    """Write the returns of a simulation from its leaf's values, in the order of the players."""
+    total = 0.0
+    for j in range(NUM_PLAYERS):
+        player = (slot.player + j) % NUM_PLAYERS if OBSERVES else j
+        value = float(values[slot.row, j])
+        total += value
+        work.values[player] = value
+    if not math.isfinite(total):
+        return BAD_VALUE
+    if ZERO_SUM:
+        # Both players' values are estimates; their mean makes them add up to zero.
+        work.values[0] = 0.5 * (work.values[0] - work.values[1])
+        work.values[1] = -work.values[0]
+    for player in range(NUM_PLAYERS):
+        work.returns[player] = slot.returns[player] + slot.discount * work.values[player]
+    return DONE
+
+
+# --- kernels: the evaluation cache ---------------------------------------------------------------
+
+
+def find_cached(entries: np.ndarray, low: int, high: int) -> int:
+    """The row of a cached result; NONE if there is none."""
+    if entries.shape[0] == 0:
+        return NONE
+    first = np.int64(low & np.uint64(0x7FFFFFFF)) & (entries.shape[0] - CACHE_WAYS)
+    for row in range(first, first + CACHE_WAYS):
+        if entries[row].stamp > 0 and entries[row].key[0] == low and entries[row].key[1] == high:
+            return np.int64(row)
+    return NONE
+
+
+@noinline
+def store_result(batch: Batch, logits: np.ndarray, values: np.ndarray, row: int) -> None:
+    """Cache a result in place of the oldest of the entries that can hold it."""
+    control, entries = batch.controls[0], batch.cache_entries
+    low, high = batch.request_keys[row, 0], batch.request_keys[row, 1]
+    if entries.shape[0] == 0 or find_cached(entries, low, high) != NONE:
+        return
+    first = np.int64(low & np.uint64(0x7FFFFFFF)) & (entries.shape[0] - CACHE_WAYS)
+    oldest = first
+    for place in range(first + 1, first + CACHE_WAYS):
+        if entries[place].stamp < entries[oldest].stamp:
+            oldest = np.int64(place)
+    control.cache_stamp += 1
+    entries[oldest].stamp = control.cache_stamp
+    entries[oldest].key[0], entries[oldest].key[1] = low, high
+    if HAS_PRIORS:  # else `logits` has no rows
+        for i in range(batch.cache_logits.shape[1]):
+            batch.cache_logits[oldest, i] = logits[row, i]
+    for i in range(batch.cache_values.shape[1]):
+        batch.cache_values[oldest, i] = values[row, i]
