@@ -27,8 +27,10 @@ $(VENV)/learn: $(VENV)/torch
 	$(PIP) --editable '.[learn]'
 	@touch $@
 
-demo: $(VENV)/learn  ## search a position whose exact answer is known, and learn tic-tac-toe
+demo: $(BIN)/uctree  ## search a position whose exact answer is known, and learn tic-tac-toe
 	@$(BIN)/python examples/demo.py
+	@echo; echo "Next: training tic-tac-toe, which needs torch; installing it unless it is there."
+	@$(MAKE) --no-print-directory $(VENV)/learn
 	@$(BIN)/python examples/learn_tic_tac_toe.py
 
 check: $(VENV)/dev  ## style, types and layers
@@ -43,8 +45,10 @@ test: $(VENV)/dev  ## all tests that take seconds, those against peers included
 quick: $(VENV)/dev  ## a minute of the most telling tests
 	$(BIN)/python -m pytest -n 2 --dist load -m quick
 
-slow: $(VENV)/dev  ## all tests
+slow: $(VENV)/dev  ## all tests; those of the search once more with bounds checks
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m ''
+	UCTREE_DEBUG=1 $(BIN)/python -m pytest -n 2 --dist load \
+		tests/test_reference.py tests/test_options.py tests/test_combinations.py
 
 golden: $(VENV)/dev  ## rewrite the recorded trees and episodes in tests/golden
 	$(BIN)/python -m tests.record

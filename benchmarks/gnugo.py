@@ -1,7 +1,7 @@
 """Matches of uctree against GNU Go on 9x9. Prints JSON.
 
     python benchmarks/gnugo.py [--games 40] [--seconds 2] [--level 10] [--processes 1] [--path FILE]
-    python benchmarks/gnugo.py --steps --simulations 2000 --path FOLDER
+    python benchmarks/gnugo.py --steps --num-simulations 2000 --path FOLDER
 
 Chinese rules, komi 7.5, one thread, no opening book; both colours in turn, with the same seed for
 each pair of games. Afterwards GNU Go scores the end of every game, as a check of uctree's count.
@@ -41,7 +41,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--games", type=int, default=40)
     parser.add_argument("--seconds", type=float, default=2.0)
-    parser.add_argument("--simulations", type=int, help="instead of seconds")
+    parser.add_argument("--num-simulations", type=int, help="instead of seconds")
     parser.add_argument("--level", type=int, default=10)
     parser.add_argument("--seed", type=int, default=9)
     parser.add_argument("--processes", type=int, default=1)
@@ -70,8 +70,8 @@ def against_gnugo(given: argparse.Namespace, name: str, path: Path | None) -> di
     playouts, setting = STEPS[name]
     game = f'go(size=9, komi=7.5, playouts="{playouts}")'
     budget = f"seconds={given.seconds:g}"
-    if given.simulations is not None:
-        budget = f"simulations={given.simulations}"
+    if given.num_simulations is not None:
+        budget = f"num_simulations={given.num_simulations}"
     agents = {"uctree": f"search({budget}, {setting})", "gnugo": f"gnugo(level={given.level})"}
     print(f"{name}: {agents['uctree']}", file=sys.stderr, flush=True)
     played = match(

@@ -139,8 +139,8 @@ def connect_four(given: argparse.Namespace) -> dict[str, Any]:
     against = arena.match(
         "connect_four",
         {
-            "network_200": functools.partial(NetworkAgent, str(run.folder), simulations=200),
-            "playout_5000": "search(simulations=5000)",
+            "network_200": functools.partial(NetworkAgent, str(run.folder), num_simulations=200),
+            "playout_5000": "search(num_simulations=5000)",
         },
         num_games=200, openings=4, seed=given.seed, processes=2,
         path=given.folder / "connect_four-match.jsonl",

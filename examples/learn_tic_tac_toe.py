@@ -17,7 +17,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 import uctree
 from uctree.learn import exact, replies, report, training
 
-ITERATIONS = 20
+ITERATIONS = 40
 
 
 def main() -> None:

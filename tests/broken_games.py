@@ -303,6 +303,16 @@ def legal_returns_nothing() -> Game:
 
 
 @broken
+def legal_counts_by_halves() -> Game:
+    """Compiled code cuts 1.5 to 1. `legal-count`"""
+
+    def half(state, actions):
+        return legal(state, actions) - 0.5
+
+    return heap_game(legal=half)
+
+
+@broken
 def legal_counts_its_calls() -> Game:
     """Legal changes a field. `legal-changes-state`"""
 
@@ -513,6 +523,17 @@ def pays_nan() -> Game:
 
 
 @broken
+def pays_more_than_sums_can_hold() -> Game:
+    """A win is worth 1e308, and two of them are infinite. `reward-finite`"""
+
+    def paying(state, action, reward):
+        step(state, action, reward)
+        reward[0] *= 1e308
+
+    return heap_game(step=paying)
+
+
+@broken
 def divides_by_zero() -> Game:
     """A share of nothing. `raises`"""
 
@@ -562,6 +583,18 @@ def a_probability_is_negative() -> Game:
 def an_outcome_comes_twice() -> Game:
     """Heads and heads. `chance-count`"""
     return coin_game((0.5, 0.5), (0, 0))
+
+
+@broken
+def an_outcome_is_negative() -> Game:
+    """Heads is 0, tails is -3. `chance-range`"""
+    return coin_game((0.5, 0.5), (0, -3))
+
+
+@broken
+def a_probability_is_nan() -> Game:
+    """A share of nothing. `chance-probabilities`"""
+    return coin_game((0.5, math.nan), (0, 1))
 
 
 @broken
@@ -749,3 +782,81 @@ def actions_look_alike() -> Game:
         return "take"
 
     return heap_game(show_action=show_action)
+
+
+# --- what the author states ----------------------------------------------------------------------
+
+
+@broken
+def pays_nobody() -> Game:
+    """The reward is forgotten. `never-pays`"""
+
+    def forgetful(state, action, reward):
+        step(state, action, reward)
+        reward[0] = reward[1] = 0.0
+
+    return heap_game(step=forgetful)
+
+
+@broken
+def loses_an_object() -> Game:
+    """What is left and what was taken are not seven. `invariant`"""
+
+    def counting(state, action, reward):
+        if state.ply != 2:
+            state.taken += action + 1
+        step(state, action, reward)
+
+    def invariant(state):
+        return state.left + state.taken == 7
+
+    return heap_game(step=counting, invariant=invariant, more=[("taken", "i2")])
+
+
+@broken
+def the_invariant_raises() -> Game:
+    """The same by an assertion. `invariant`"""
+
+    def invariant(state):
+        assert state.left != 3, "three are left"
+
+    return heap_game(invariant=invariant)
+
+
+@broken
+def player_0_takes_more() -> Game:
+    """Seats are said to be alike, and player 1 may take one only. `seat-symmetry`"""
+
+    def unfair(state, actions):
+        count = min(2 if state.to_play == 0 else 1, state.left)
+        for i in range(count):
+            actions[i] = i
+        return count
+
+    return heap_game(legal=unfair, symmetric_seats=True)
+
+
+@broken
+def player_0_is_paid_double() -> Game:
+    """Seats are said to be alike, and player 0 wins more. `seat-symmetry`"""
+
+    def unfair(state, action, reward):
+        player = state.to_play
+        step(state, action, reward)
+        if player == 0:
+            reward[0] *= 2.0
+
+    return heap_game(step=unfair, symmetric_seats=True)
+
+
+@broken
+def player_0_moves_twice() -> Game:
+    """Seats are said to be alike, and player 0 goes on after it took one. `seat-symmetry`"""
+
+    def unfair(state, action, reward):
+        player = state.to_play
+        step(state, action, reward)
+        if state.to_play != OVER and player == 0 and action == 0:
+            state.to_play = 0
+
+    return heap_game(step=unfair, symmetric_seats=True)

@@ -6,6 +6,7 @@ state it has been in.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -88,6 +89,46 @@ def _of_chance_or(
         chances = [p for _, p in game.outcomes(state)]
         return sum((p * v for p, v in zip(chances, values, strict=True)), np.zeros(len(values[0])))
     return values[choose(player)]
+
+
+def provable(game: Game, root: Any) -> dict[bytes, tuple[np.ndarray, np.ndarray]]:
+    """What follows from the ends, also where play goes in circles: by key, a pair of values.
+
+    If payoffs add up to zero, they are the least and the largest for player 0. Else they are the
+    same, and infinite while something that follows is not known.
+    """
+    states, after = {game.key(root): root}, {}
+    for key in (found := list(states)):  # which grows meanwhile
+        after[key] = []
+        for action in game.legal(states[key]):
+            following, reward = game.step(states[key], action)
+            after[key].append((game.key(following), reward))
+            if game.key(following) not in states:
+                states[game.key(following)] = following
+                found.append(game.key(following))
+    low, high = np.full((2, game.num_players), np.inf)
+    if game.zero_sum:
+        least, most = (-np.inf, np.inf) if game.payoff_range is None else game.payoff_range[0]
+        low, high = np.array([least, -least]), np.array([most, -most])
+    end = np.zeros(game.num_players)
+    pairs = {key: (end, end) if game.is_over(states[key]) else (low, high) for key in found}
+    for _ in range(500):  # chance in a circle gets ever closer, and never there
+        before = dict(pairs)
+        for key in reversed(found):
+            pairs[key] = tuple(
+                _settled(game, states[key], [reward + pairs[k][i] for k, reward in after[key]])
+                for i in (0, 1)
+            )
+        if all(np.array_equal(pairs[key], before[key]) for key in found):
+            break
+    return pairs
+
+
+def _settled(game: Game, state: Any, values: list[np.ndarray]) -> np.ndarray:
+    """The value of a state by those of its choices; infinite where one is not known."""
+    if not game.zero_sum and any(np.isinf(value).any() for value in values):
+        return np.full(game.num_players, np.inf)
+    return _of_chance_or(game, state, values, lambda player: best_for(values, player))
 
 
 # --- random games that pay at the end ------------------------------------------------------------
@@ -183,6 +224,155 @@ def _can_win(game: Game, root: Any, player: int) -> bool:
             if any(wins) if mover[place] == player else all(wins):
                 won.add(place)
     return int(root["place"]) in won
+
+
+# --- random games that may go on for ever, with chance -------------------------------------------
+# `data` holds per place who is to play and its first choice; per choice where it leads, -1 if the
+# episode ends there, what it pays, and its probability. Place 0 leads to every one of the games.
+
+Stop = np.dtype([("place", np.int32), ("to_play", np.int8)])
+
+
+def _loop_legal(state, actions, data):
+    count = data[1][state.place + 1] - data[1][state.place]
+    for i in range(count):
+        actions[i] = i
+    return count
+
+
+def _loop_chance(state, outcomes, probabilities, data):
+    count = _loop_legal(state, outcomes, data)
+    for i in range(count):
+        probabilities[i] = data[4][data[1][state.place] + i]
+    return count
+
+
+def _loop_step(state, action, reward, data):
+    choice = data[1][state.place] + action
+    for player in range(reward.shape[0]):
+        reward[player] += data[3][choice, player]
+    state.to_play = OVER
+    if data[2][choice] >= 0:
+        state.place = data[2][choice]
+        state.to_play = data[0][state.place]
+
+
+def looping_game(
+    num_games: int, num_places: int = 6, *, num_players: int = 2, seed: int = 0, pays: float = 0.0,
+    share_of_chance: float = 0.3, **options: Any,
+) -> Game:  # fmt: skip
+    """Random games of `num_places` places in which any place may lead to any other, in one Game.
+
+    The payoffs of two players add up to zero, those of more are independent.
+
+    Args:
+        pays: what half of the steps that do not end the episode pay player 0, at the places of the
+            one who loses by it; who can end the episode there, so that values are finite.
+        options: as in `Game`.
+    """
+    rng = np.random.default_rng(seed)
+    size = num_games * num_places
+    mover = rng.integers(num_players, size=1 + size)
+    mover[1:][rng.random(size) < share_of_chance] = CHANCE
+    mover[0] = 0
+    counts = np.append(num_games, rng.integers(1, 4, size=size))
+    first = np.append(0, np.cumsum(counts))
+    owner = np.repeat(np.arange(1 + size), counts)
+    begin = (owner - 1) // num_places * num_places + 1
+    after = begin + rng.integers(num_places, size=len(owner))
+    after[rng.random(len(owner)) < 0.25] = -1
+    is_payer = mover == (0 if pays < 0 else 1)
+    if pays != 0.0:
+        after[first[:-1][is_payer]] = -1
+    after[:num_games] = 1 + num_places * np.arange(num_games)
+    ends = rng.integers(-2, 3, size=(len(owner), num_players)) / 2
+    paid = np.where((after < 0)[:, None], ends, 0.0)
+    paid[:, 0] += pays * (is_payer[owner] & (after >= 0) & (rng.random(len(owner)) < 0.5))
+    if num_players == 2:
+        paid[:, 1] = -paid[:, 0]
+    paid[:num_games] = 0.0
+    weight = rng.exponential(size=len(owner)) + 0.05
+    weight /= np.bincount(owner, weight)[owner]
+    data = (mover.astype(np.int8), first, after.astype(np.int32), paid + 0.0, weight)
+    return Game(
+        Stop, _loop_legal, _loop_step, data=data, num_players=num_players,
+        num_actions=max(num_games, 3), chance=_loop_chance, max_outcomes=3, name="looping",
+        **options,
+    )  # fmt: skip
+
+
+def looping_state(game: Game, place: int) -> np.record:
+    """The state at a place of a `looping_game`."""
+    state = game.start()
+    state["place"], state["to_play"] = place, game.data[0][place]
+    return state
+
+
+def values_by_enumeration(game: Game, first_place: int, num_places: int) -> np.ndarray:
+    """The values of player 0 at the places of one random game of a `looping_game`.
+
+    Every pair of strategies that always do the same at a place is a Markov chain, whose values are
+    linear equations. There are such strategies that are best (Liggett and Lippman 1969).
+    """
+    mover, first, after, paid, weight = game.data
+    places = range(first_place, first_place + num_places)
+    rows = []  # per place: for each choice, or for all outcomes, where it leads and what it pays
+    for place in places:
+        choices = np.arange(first[place], first[place + 1])
+        leads = np.zeros((len(choices), num_places))
+        stays = after[choices] >= 0
+        leads[np.flatnonzero(stays), after[choices][stays] - first_place] = 1.0
+        pays = paid[choices, 0]
+        if mover[place] == CHANCE:
+            chances = weight[choices][:, None]
+            leads, pays = (chances * leads).sum(0)[None], (chances[:, 0] * pays).sum()[None]
+        rows.append((leads, pays))
+    kinds = [[i for i in range(num_places) if mover[places[i]] == p] for p in (0, 1, CHANCE)]
+    grids = [_products([len(rows[i][1]) for i in kind]) for kind in kinds]
+    found = np.zeros((len(grids[0]), len(grids[1]), num_places))
+    for i, own in enumerate(grids[0]):
+        leads = np.zeros((len(grids[1]), num_places, num_places))
+        pays = np.zeros((len(grids[1]), num_places))
+        for place, choice in zip(kinds[0], own, strict=True):
+            leads[:, place], pays[:, place] = rows[place][0][choice], rows[place][1][choice]
+        for k, place in enumerate(kinds[1]):
+            leads[:, place] = rows[place][0][grids[1][:, k]]
+            pays[:, place] = rows[place][1][grids[1][:, k]]
+        for place in kinds[2]:
+            leads[:, place], pays[:, place] = rows[place][0][0], rows[place][1][0]
+        found[i] = _chain_values(leads, pays, game.discount, float(game.repetition_value[0]))
+    value = found.min(1).max(0)
+    np.testing.assert_allclose(value, found.max(0).min(0), atol=1e-9, rtol=1e-9)
+    return value
+
+
+def _products(sizes: list[int]) -> np.ndarray:
+    """All combinations of one number below each size, one per row."""
+    rows = list(itertools.product(*map(range, sizes)))
+    return np.array(rows, int).reshape(len(rows), len(sizes))
+
+
+def _chain_values(
+    leads: np.ndarray, pays: np.ndarray, discount: float, repetition_value: float
+) -> np.ndarray:
+    """The returns of Markov chains, [num_chains, num_places], that pay on average in each place.
+
+    Where a chain stays for ever it pays `repetition_value`; +-1e9 if it goes on paying.
+    """
+    size = leads.shape[1]
+    one = np.eye(size)
+    if discount < 1.0:
+        return np.linalg.solve(one - discount * leads, pays[..., None])[..., 0]
+    reaches = (leads > 0) | one.astype(bool)
+    for _ in range(size.bit_length()):
+        reaches = (reaches[..., None] & reaches[:, None]).any(2)
+    leaves = leads.sum(2) < 1 - 1e-9
+    returns = (~reaches | reaches.swapaxes(1, 2)).all(2)  # from wherever it can go
+    stays = returns & ~(reaches & leaves[:, None]).any(2)
+    paying = (reaches * pays[:, None]).sum(2)  # rewards of one game have one sign
+    worth = np.where(paying != 0.0, np.sign(paying) * 1e9, repetition_value)
+    matrix = np.where(stays[..., None], one, one - leads)
+    return np.linalg.solve(matrix, np.where(stays, worth, pays)[..., None])[..., 0]
 
 
 # --- games given as trees ------------------------------------------------------------------------

@@ -144,6 +144,7 @@ def _search(given: Input) -> Answer:
         game, game.start(), num_simulations=given["simulations"],
         selection=selection.ucb1(given["exploration"]),
         widening=selection.widening(given["widening_factor"], 0.5),
+        check=False,  # the stream of actions is counted in `data`, which no game should change
     )  # fmt: skip
     line = result.principal_variation()
     tree, node, indices = result.tree, result.tree.root, []

@@ -204,6 +204,52 @@ def return_bounds(tables: tuple[np.ndarray, ...], discount: float) -> tuple[np.n
     return low, high
 
 
+def any_game(seed: int) -> tuple[Game, np.record]:
+    """Any kind of random game of 1 to 4 players, and a state near its end to search from.
+
+    With or without chance, rewards on the way, discount, a known range of payoffs, many actions,
+    and circles; circles come with a limit on playouts.
+    """
+    rng = np.random.default_rng(seed)
+    num_players = int(rng.integers(1, 5))
+    has_chance, pays_late, in_circles = rng.random(3) < (0.4, 0.6, 0.3)
+    zero_sum = num_players == 2 and rng.random() < 0.6
+    num_actions = int(rng.choice([2, 3, 4, 40], p=[0.3, 0.3, 0.3, 0.1]))
+    tables = random_tables(
+        num_players=num_players, num_actions=num_actions, num_games=1, seed=seed,
+        has_chance=bool(has_chance), zero_sum=zero_sum,
+    )  # fmt: skip
+    mover, count, choices, chances, after, reward, worth, logit = tables
+    first = int(rng.integers(PLACES - 14, PLACES - 5))
+    while mover[first] == CHANCE:
+        first -= 1
+    if in_circles:
+        back = rng.random(after.shape) < 0.2
+        after = np.where(back, rng.integers(first, PLACES, size=after.shape), after)
+        after = after.astype(np.int32)
+    if pays_late:
+        ends = rng.integers(-2, 3, size=reward.shape) / 2
+        if zero_sum:
+            ends[..., 1] = -ends[..., 0]
+        reward = np.where((mover[after] == OVER)[..., None], ends, 0.0)
+    options: dict[str, Any] = {"has_heuristic": bool(rng.random() < 0.3)}
+    if in_circles:
+        value = np.round(rng.normal(size=num_players), 1)
+        options["repetition_value"] = [value[0], -value[0]] if zero_sum else value
+        options |= {"key_fields": ("place", "to_play"), "max_plies": 30}
+    elif rng.random() < 0.5:
+        options["key_fields"] = ("place", "to_play")
+    if pays_late and rng.random() < 0.7:
+        options["payoff_range"] = (-1.0, 1.0)
+    if not pays_late and rng.random() < 0.5:
+        options["discount"] = 0.8
+    tables = (mover, count, choices, chances, after, reward, worth, logit)
+    game = game_of(tables, has_chance=bool(has_chance), zero_sum=zero_sum, **options)
+    state = game.start()
+    state["place"], state["to_play"] = first, mover[first]
+    return game, state
+
+
 # A handful of shapes, so that few searches have to be compiled: what the tables hold, and what the
 # Game says of them.
 SHAPES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {

@@ -95,7 +95,7 @@ def first_play(kind: str, amount: float, value: float, visited_prior: float) -> 
 
 @dataclass(frozen=True)
 class Ucb1:
-    c: float = math.sqrt(2)
+    c: float = 0.5
     scale: str = "span"
 
     def unvisited(self, value: float, visited_prior: float) -> float:

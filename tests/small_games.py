@@ -66,3 +66,34 @@ def dice_game() -> Game:
     return Game(
         [("to_play", np.int8)], one, move, num_players=1, num_actions=1, chance=roll, max_outcomes=2
     )
+
+
+Tour = np.dtype([("at", np.int8), ("visited", np.int32), ("ply", np.int8), ("to_play", np.int8)])
+
+
+def tour_game(num_cities: int = 6, seed: int = 0, **options: Any) -> Game:
+    """One player visits all cities and returns to the first; a step costs its length."""
+    points = np.random.default_rng(seed).random((num_cities, 2))
+    lengths = np.linalg.norm(points[:, None] - points, axis=2)
+
+    def legal(state, actions):
+        count = 0
+        for city in range(1, num_cities):
+            if (state.visited >> city) & 1 == 0:
+                actions[count] = city
+                count += 1
+        return count
+
+    def step(state, action, reward, data):
+        reward[0] = -data[0][state.at, action]
+        state.at = action
+        state.visited |= 1 << action
+        state.ply += 1
+        if state.ply == num_cities - 1:
+            reward[0] -= data[0][action, 0]
+            state.to_play = OVER
+
+    return Game(
+        Tour, legal, step, num_players=1, num_actions=num_cities, data=(lengths,), name="tour",
+        max_plies=num_cities - 1, **options,
+    )  # fmt: skip

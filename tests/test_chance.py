@@ -7,6 +7,8 @@ import pytest
 
 import uctree
 from uctree import Searcher, games, selection
+from uctree.engine.compile import interpreted
+from uctree.kernels import playouts, simulation
 
 # --- outcomes ------------------------------------------------------------------------------------
 
@@ -110,6 +112,29 @@ def test_an_open_loop_is_kept_over_actions_and_outcomes():
     assert total == 3
 
 
+@pytest.mark.usefixtures("both_ways")
+def test_an_open_loop_has_no_states_below_chance():
+    game = open_game()
+    tree = uctree.search(game, num_simulations=200, open_loop=True).tree
+    node = tree.root.child(tree.root.edges[1])
+    assert node.to_play == uctree.CHANCE
+    assert len(node.edges) > 0
+    for below in (lambda: node.child(node.edges[0]), lambda: list(tree.root.walk())):
+        with pytest.raises(ValueError, match=r"open-loop tree.* search without open_loop=True"):
+            below()
+    game = games.tic_tac_toe()
+    tree = uctree.search(game, num_simulations=200, open_loop=True).tree
+    assert sum(1 for _ in tree.root.walk()) > 100
+
+
+@pytest.mark.usefixtures("both_ways")
+def test_an_open_loop_is_not_continued_as_a_tree_with_outcomes():
+    few = {"chance": selection.outcome_widening(), "ties": "random"}  # else the same records
+    tree = uctree.search(COIN, num_simulations=50, open_loop=True, ties="random").tree
+    with pytest.raises(ValueError, match=r"look at (.*, )?open_loop="):
+        uctree.search(COIN, num_simulations=50, tree=tree, **few)
+
+
 def test_an_open_loop_needs_no_chance_at_all():
     game = games.tic_tac_toe()
     result = uctree.search(game, game.start(), num_simulations=2_000, open_loop=True)
@@ -125,3 +150,72 @@ def test_roots_where_nobody_moves_are_refused_where_somebody_must():
         uctree.search(COIN, tossed, num_simulations=10, open_loop=True)
     with pytest.raises(ValueError, match="take an outcome first"):
         uctree.search(COIN, tossed, num_simulations=10, opponents="paranoid")
+
+
+# --- chance that is wrong ------------------------------------------------------------------------
+
+WAYS = {
+    "closed loop": {},
+    "open loop": {"open_loop": True},
+    "outcome widening": {"chance": selection.outcome_widening()},
+    "proportional": {"chance": "proportional"},
+}
+
+
+def coin_with(probabilities, outcomes=(0, 1), step=_step):
+    """The coin with other outcomes or probabilities."""
+
+    def chance(state, listed, chances):
+        for i in range(2):
+            listed[i], chances[i] = outcomes[i], probabilities[i]
+        return 2
+
+    return uctree.Game(
+        [("to_play", np.int8)], _legal, step, num_players=1, num_actions=2, chance=chance,
+        max_outcomes=2, name="wrong coin",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("wrong", [(0.5, np.nan), (1.5, -0.5), (-0.5, 1.5), (0.9, 0.9)])
+def test_probabilities_that_are_no_distribution_are_refused(both_ways, way, wrong):
+    game = coin_with(wrong)
+    with pytest.raises(uctree.BrokenGame, match="probabilities are not negative and add up to 1"):
+        uctree.search(game, num_simulations=50, check=False, **WAYS[way])
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_outcomes_below_0_are_refused(both_ways, way):
+    game = coin_with((0.5, 0.5), outcomes=(0, -2))
+    with pytest.raises(uctree.BrokenGame, match="outcomes of at least 0"):
+        uctree.search(game, num_simulations=50, check=False, **WAYS[way])
+
+
+@pytest.mark.parametrize("wrong", [(0.5, np.nan), (1.5, -0.5), (0.2, 0.2)])
+def test_playouts_see_probabilities_that_are_none(both_ways, wrong):
+    def step(state, action, reward):
+        state.to_play = uctree.CHANCE if state.to_play == 0 else uctree.OVER
+
+    game = coin_with(wrong, step=step)
+    with pytest.raises(uctree.BrokenGame, match="add up to 1"):
+        uctree.search(game, num_simulations=2, check=False, open_loop=False)
+
+
+def _never_ends(state, action, reward):
+    state.to_play = uctree.CHANCE
+
+
+def judge(state, values):
+    values[0] = 0.5
+
+
+@pytest.mark.parametrize("options", [{"open_loop": True}, {"evaluator": judge}])
+def test_chance_that_leads_to_chance_for_ever_is_an_error_not_a_hang(
+    both_ways, options, monkeypatch
+):
+    if interpreted():
+        for module in (playouts, simulation):
+            monkeypatch.setattr(module, "ENDLESS", 500)
+    game = coin_with((0.5, 0.5), step=_never_ends)
+    with pytest.raises(uctree.BrokenGame, match="chance states followed each other, and no player"):
+        uctree.search(game, num_simulations=5, check=False, **options)

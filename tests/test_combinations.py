@@ -287,6 +287,18 @@ def test_whatever_fits_gives_a_sensible_result_in_plain_python(
     assert again.edges["visits"].tolist() == result.edges["visits"].tolist()
 
 
+@mock.patch.dict(os.environ, {"NUMBA_DISABLE_JIT": "1"})
+def test_ucb1_works_before_the_rule_beside_it_has_seen_a_range():
+    options = {
+        "evaluator": leaning,
+        "root_selection": selection.ucb1(),
+        "selection": selection.puct(normalise="minmax"),
+    }
+    searched = game("tic-tac-toe", compiled=False)
+    result = uctree.search(searched, num_simulations=30, seed=1, **options)  # no 0 times infinity
+    assert_sensible(result, 30)
+
+
 # --- combinations that make no sense -------------------------------------------------------------
 
 SENSELESS = {
@@ -479,7 +491,7 @@ WRONG_KINDS = {
     "text for a seed": ({"seed": "7"}, "seed must be a whole number; got '7'"),
     "half a simulation": ({"num_simulations": 0.5}, "num_simulations must be a whole number"),
     "a name for a tree": ({"tree": "a.tree"}, "tree must be a Tree"),
-    "an unknown option": ({"simulations": 5}, "simulations"),
+    "an unknown option": ({"simulations": 5}, r"'simulations'; did you mean num_simulations\?"),
 }
 
 

@@ -63,7 +63,7 @@ def test_the_headline_has_the_figures_of_both(results):
     assert comparison.total_variation == pytest.approx(np.abs(policies[0] - policies[1]).sum() / 2)
     assert comparison.value_difference == pytest.approx(b.value - a.value)
     text = str(comparison)
-    assert "connect_four, player 0 to play\n" in text
+    assert "connect_four, player 0 to move\n" in text
     for letter, name, result in (("a", "early", a), ("b", "late", b)):
         shown = GAME.show_action(STATE, result.action)
         assert (
@@ -80,6 +80,17 @@ def test_the_common_line_ends_where_the_two_part(results):
     depth = len(common)
     assert lines[0][:depth] == lines[1][:depth] == common
     assert lines[0][depth : depth + 1] != lines[1][depth : depth + 1]
+
+
+def test_the_text_says_how_many_plies_are_the_same(results):
+    for depth, text in (
+        (0, "the first 0 plies expected are the same"),
+        (1, "the first ply expected is the same"),
+        (2, "the first 2 plies expected are the same"),
+    ):
+        comparison = compare(*results)
+        vars(comparison)["common_line"] = [0] * depth
+        assert text in str(comparison)
 
 
 def test_all_of_it_is_plain_json(results):
@@ -134,7 +145,7 @@ def test_values_at_a_chance_root_are_those_of_all_players():
     assert game.to_play(state) == uctree.CHANCE
     searches = [uctree.search(game, state, num_simulations=200, seed=seed) for seed in (1, 2)]
     text = str(compare(*searches))
-    assert "chance to play\n" in text
+    assert "chance to move\n" in text
     assert f"value {searches[0].value[0]:+.3f} {searches[0].value[1]:+.3f}\n" in text
 
 

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import json
+import linecache
 import pickle
+import re
 
 import numpy as np
 import pytest
 
 import uctree
 from uctree import games, treefile
-from uctree.identity import check_game, describe_game, find_spec, game_from
+from uctree.identity import (
+    are_rules_edited,
+    check_game,
+    describe_game,
+    find_spec,
+    game_from,
+    rules_fingerprint,
+)
 
 SPECS = [
     "breakthrough(rows=5, cols=6)",
@@ -107,6 +116,8 @@ def test_a_game_that_no_built_in_function_makes_has_to_be_passed(options):
         "connect_four(rows='six')",
         "connect_four(rows=10**9)",
         "connect_four(rows=1000000000)",
+        "loss_game(dim=20000000)",
+        "nim(heaps=(" + "9" * 5000 + ",))",
         "connect_four(**{'rows': 6})",
         "nim(heaps=({},))",
         "nim(heaps=" + "(" * 9000 + ")" * 9000 + ")",
@@ -118,12 +129,13 @@ def test_a_game_that_no_built_in_function_makes_has_to_be_passed(options):
         ["connect_four()"],
         {"a": 1},
     ],
-    ids=repr,
+    ids=lambda spec: repr(spec)[:60],
 )
 def test_a_spec_from_a_file_can_do_nothing_but_make_a_built_in_game(spec):
     description = through_json(games.connect_four()) | {"spec": spec, "num_players": 9}
-    with pytest.raises(ValueError, match="the tree is of the game 'connect_four'"):
+    with pytest.raises(ValueError, match="the tree is of the game 'connect_four'") as error:
         game_from(description)
+    assert len(str(error.value)) < 5000
 
 
 def test_a_game_whose_rules_changed_since_is_not_made_again():
@@ -155,3 +167,84 @@ def test_a_game_without_a_name_is_told_apart_by_the_rest():
     check_game(through_json(game) | {"name": "__main__"}, game)
     with pytest.raises(ValueError, match=r"discount is 1\.0"):
         check_game(through_json(game), own_game(name=None, discount=0.5))
+
+
+# --- the rules -----------------------------------------------------------------------------------
+
+
+RULES = """
+import numpy as np
+from uctree import OVER, Game
+
+GOAL = {goal}
+
+def legal(state, actions):
+    {comment}
+    actions[0], actions[1] = 1, {second}
+    return 2
+
+def step(state, action, reward{annotation}):
+    state.total += action
+    if state.total >= GOAL:
+        reward[0], state.to_play = 1.0, OVER
+
+dtype = np.dtype([("total", np.int32), ("to_play", np.int8)])
+race = Game(dtype, legal, step, num_players=1, num_actions=3, max_plies=50, name="race")
+"""
+
+
+def race(tmp_path, **changes):
+    """A game of a file, which replaces the one of an earlier call."""
+    parts = {"goal": 10, "comment": '"""Two steps."""', "second": 2, "annotation": ""} | changes
+    path = tmp_path / "race.py"
+    path.write_text(RULES.format(**parts))
+    linecache.checkcache(str(path))
+    names: dict[str, object] = {"__name__": "race"}
+    exec(compile(path.read_text(), str(path), "exec", dont_inherit=True), names)
+    return names["race"]
+
+
+def test_rules_have_the_same_fingerprint_until_their_code_is_edited(tmp_path):
+    found = rules_fingerprint(race(tmp_path))
+    assert found.startswith("source:")
+    for changes in ({}, {"comment": "# Or three."}, {"annotation": ": object"}):
+        assert rules_fingerprint(race(tmp_path, **changes)) == found
+    for changes in ({"goal": 11}, {"second": 0}):
+        game = race(tmp_path, **changes)
+        assert rules_fingerprint(game) != found
+        assert are_rules_edited(found, game)
+
+
+def test_a_source_that_is_not_the_running_code_is_not_taken_for_it(tmp_path):
+    game = race(tmp_path)
+    (tmp_path / "race.py").write_text(RULES.format(goal=10, comment="", second=0, annotation=""))
+    linecache.checkcache(str(tmp_path / "race.py"))
+    assert re.fullmatch(r"Python 3\.\d+ code:\w{32}", rules_fingerprint(game))
+
+
+def test_hashes_of_other_things_are_not_compared(tmp_path):
+    game = race(tmp_path)
+    for found in (None, 7, "", "Python 3.9 code:1234"):
+        assert not are_rules_edited(found, game)
+
+
+@pytest.mark.parametrize("name", games.__all__)
+def test_the_rules_of_built_in_games_are_known_by_their_source(name):
+    assert rules_fingerprint(getattr(games, name)()).startswith("source:")
+
+
+def test_a_tree_of_edited_rules_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
+    game, path = race(tmp_path), tmp_path / "race.tree"
+    tree = uctree.search(game, num_simulations=30).tree
+    tree.save(path)
+    edited = race(tmp_path, second=0)
+    with pytest.raises(ValueError, match=r"race\.tree was grown by other rules of race: .* edited"):
+        uctree.Tree.load(path, edited)
+    with pytest.raises(ValueError, match="their rules differ"):
+        uctree.search(edited, num_simulations=5, tree=tree)
+    # The actions are compared as well, but rewards and states cannot be.
+    with pytest.raises(ValueError, match=r"the actions \[2\], which are not legal"):
+        uctree.Tree.load(path, edited, check_rules=False)
+    longer = race(tmp_path, goal=11)
+    assert uctree.Tree.load(path, longer, check_rules=False).simulations == 30

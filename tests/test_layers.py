@@ -13,13 +13,17 @@ PACKAGE = Path(__file__).parent.parent / "uctree"
 
 # From the bottom up. A room or module imports those before it in this list, and itself.
 ORDER = [
-    "errors", "game", "bits", "games", "treefile", "identity", "specs", "kernels.binding",
-    "engine.reach", "engine.fingerprint", "engine.disk_cache", "engine.inlining", "engine.compile",
-    "engine.machine", "engine.memory", "engine.threaded_calls", "kernels", "engine.frames",
-    "selection", "tree", "evaluators", "backup", "engine.bindings", "solver", "continuous",
-    "choice", "history", "engine", "workers", "variation", "pages", "result", "pages.outline",
-    "pages.result_page", "stopping", "comparison",
-    "mcts", "principle", "doctor", "arena", "learn", "cli", "__main__",
+    "errors", "jsontext", "game", "bits", "games", "treefile", "specs", "pages.columns",
+    "pages.document", "kernels.binding",
+    "engine.reach", "doctor.contract", "doctor.walk", "doctor.first_look", "engine.watch",
+    "engine.fingerprint", "identity", "engine.disk_cache",
+    "engine.inlining", "engine.interrupts", "engine.notices", "engine.recent", "engine.compile",
+    "engine.machine", "engine.memory", "engine.threaded_calls", "kernels",
+    "engine.frames", "selection", "engine.soundness", "tree", "evaluators", "backup",
+    "engine.bindings", "solver", "continuous", "choice", "history", "engine", "workers",
+    "variation", "pages",
+    "result", "pages.outline", "pages.result_page", "stopping", "comparison",
+    "mcts", "planning", "adapters", "principle", "doctor", "arena", "learn", "cli", "__main__",
 ]  # fmt: skip
 
 # Each goes against the order for a reason.
@@ -27,6 +31,7 @@ EXCEPTIONS = {
     ("kernels", "selection"): "formulas that kernels and rules share",
     ("kernels", "continuous"): "the line of vectors that a simulation refines",
     ("result", "pages.result_page"): "imported inside `save` and `_repr_html_` only",
+    ("planning", "adapters"): "imported inside `world_of` only, for what is no Problem",
     ("continuous", "mcts"): "budgets runs searches, which are made of proposals",
     ("continuous", "pages"): "budgets draws a chart",
     ("continuous", "variation"): "regret judges a principal variation",
@@ -40,6 +45,7 @@ OUTSIDE = {
     "engine.frames": {"numpy", "numba", "llvmlite"},
     "engine.machine": {"numpy", "numba", "llvmlite"},
     "games": {"numpy"},
+    "adapters": {"numpy", "gymnasium", "pettingzoo", "pyspiel"},
     "workers": {"ray"},
     "learn": {"numpy", "msgspec", "torch"},
     "cli": {"numpy", "cyclopts", "rich"},

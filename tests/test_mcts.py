@@ -91,9 +91,30 @@ def test_a_budget_below_one_is_refused(game, budget):
         uctree.search(game, game.start(), seconds=budget)
 
 
-def test_a_search_without_a_budget_is_refused(game):
-    with pytest.raises(ValueError, match="needs a budget"):
-        uctree.search(game, game.start())
+def test_a_search_without_a_budget_has_ten_thousand_simulations():
+    result, again = uctree.search("tic_tac_toe"), uctree.search(uctree.games.tic_tac_toe())
+    assert (result.simulations, result.status) == (10_000, "simulations")
+    assert result.edges["visits"].tolist() == again.edges["visits"].tolist()
+
+
+def test_an_evaluator_in_python_needs_a_budget(game):
+    judge = uctree.evaluators.python(lambda states: np.zeros((len(states), 2)))
+    with pytest.raises(ValueError, match="runs in Python, so the search needs a budget: give num"):
+        uctree.search(game, game.start(), evaluator=judge)
+
+
+def test_a_game_may_be_named():
+    start = uctree.games.tic_tac_toe().start()
+    (many,) = uctree.search_many("tic_tac_toe", [start], num_simulations=300)
+    searcher = uctree.Searcher("tic_tac_toe")
+    one = searcher.search(num_simulations=300)
+    assert one.edges["visits"].tolist() == many.edges["visits"].tolist()
+    with pytest.raises(uctree.UctreeError, match="unknown game 'conect_four'; did you mean connec"):
+        uctree.search("conect_four")
+    with pytest.raises(TypeError, match="or its name, as 'connect_four'; got the function tic_tac"):
+        uctree.Searcher(uctree.games.tic_tac_toe)
+    with pytest.raises(TypeError, match=r"expected a uctree\.Game or its name, .*; got 7"):
+        uctree.search(7)
 
 
 def test_a_record_of_another_dtype_is_refused(game):
@@ -182,6 +203,48 @@ def test_a_tree_of_another_state_game_or_evaluator_is_refused(game):
         uctree.search(game, game.play([0]), num_simulations=1, tree=tree)
     with pytest.raises(ValueError, match="another game"):
         uctree.search(connect_four(), connect_four().start(), num_simulations=1, tree=tree)
+
+
+PAY = 1.0
+
+
+def _paying_step(state, action, reward):
+    reward[0] = PAY * action
+    state.to_play = uctree.OVER
+
+
+def _paying_legal(state, actions):
+    actions[0], actions[1] = 0, 1
+    return 2
+
+
+@pytest.mark.usefixtures("both_ways")
+def test_a_tree_is_refused_if_its_rules_were_edited_in_the_same_process(monkeypatch, tmp_path):
+    game = uctree.Game(
+        [("to_play", np.int8)], _paying_legal, _paying_step, num_players=1, num_actions=2
+    )
+    searcher = uctree.Searcher(game)
+    tree = searcher.search(num_simulations=10).tree
+    tree.save(tmp_path / "tree")
+    trees = [tree, tree.copy(0, 100), uctree.Tree.load(tmp_path / "tree", game)]
+    monkeypatch.setitem(globals(), "PAY", -1.0)
+    for each in trees:
+        with pytest.raises(ValueError, match=r"grown by other rules .* search without tree="):
+            uctree.search(game, num_simulations=10, tree=each)
+    with pytest.raises(ValueError, match="a new Searcher"):
+        searcher.search(num_simulations=10)
+    assert uctree.search(game, num_simulations=20).action == 0
+    monkeypatch.setitem(globals(), "PAY", float("1.0"))  # another object, the same rules
+    assert uctree.search(game, num_simulations=10, tree=tree).edges["visits"].sum() == 20
+
+
+def test_the_refusal_of_a_tree_names_the_option_that_differs(game, monkeypatch):
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
+    tree = uctree.search(game, game.start(), num_simulations=10).tree
+    with pytest.raises(ValueError, match=r"other options.* look at solver=; search with"):
+        uctree.search(game, game.start(), num_simulations=1, tree=tree, solver=True)
+    with pytest.raises(ValueError, match=r"look at (.*, )?transpositions="):
+        uctree.search(game, game.start(), num_simulations=1, tree=tree, transpositions=True)
 
 
 def test_memory_is_bounded_and_the_search_goes_on():
@@ -302,7 +365,8 @@ def test_an_evaluator_with_other_arguments_is_refused(game):
 
 
 def search_broken(game, **options):
-    return uctree.search(game, game.start(), num_simulations=2000, **options)
+    """Search without the look in plain Python, which would find the mistake first."""
+    return uctree.search(game, game.start(), num_simulations=2000, check=False, **options)
 
 
 def test_legal_that_counts_too_many_is_an_error_deep_in_the_tree():
@@ -445,8 +509,8 @@ def dice_game(probabilities=(0.5, 0.5)):
 
 
 def test_an_edge_into_chance_has_the_expected_value():
-    game = dice_game()
-    result = uctree.search(game, game.start(), num_simulations=500)
+    game, rule = dice_game(), selection.ucb1(c=math.sqrt(2))
+    result = uctree.search(game, game.start(), num_simulations=500, selection=rule)
     assert result.edges["q"][1, 0] == pytest.approx(0.5, abs=1e-12)
     assert result.edges["q"][0, 0] == pytest.approx(0.4)
     assert result.action == 1
@@ -458,7 +522,7 @@ def test_a_chance_root_is_valued_and_has_nothing_to_decide():
     assert result.action is None
     assert result.value[0] == pytest.approx(0.5, abs=1e-12)
     assert result.edges["prior"].tolist() == [0.5, 0.5]
-    assert "chance to play" in str(result)
+    assert "chance to move" in str(result)
     assert result.policy().sum() == pytest.approx(1.0)
 
 
@@ -525,3 +589,72 @@ def test_playouts_leave_the_actions_alone_that_priors_are_for():
     assert len(nodes) > 200
     for node in nodes:
         assert [node.tree.action(edge) for edge in node.edges] == game.legal(node.state)
+
+
+# --- numbers from NumPy, large and small ---------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.int64, np.uint64])
+def test_numpy_integers_are_budgets_and_seeds(both_ways, game, kind):
+    result = uctree.search(game, game.start(), num_simulations=kind(100), seed=kind(7))
+    plain = uctree.search(game, game.start(), num_simulations=100, seed=7)
+    assert result.edges["visits"].tolist() == plain.edges["visits"].tolist()
+    assert json.dumps(result.to_json())
+    many = uctree.search_many(game, [game.start()] * 2, num_simulations=kind(50), seed=kind(7))
+    assert many[1].seed == 8
+
+
+def test_too_many_threads_are_refused_at_once(game):
+    with pytest.raises(ValueError, match=r"threads must be at most 1,024; got 100,000\. More"):
+        uctree.search(game, game.start(), num_simulations=10, threads=100_000)
+    with pytest.raises(ValueError, match="at most 1,024"):
+        uctree.Searcher(game, threads=np.int64(100_000))
+
+
+def paying_game(amount, **options):
+    """One player, two actions, three plies; action 1 pays `amount`."""
+
+    def legal(state, actions):
+        actions[0], actions[1] = 0, 1
+        return 2
+
+    def step(state, action, reward):
+        state.left += 1
+        reward[0] = amount * action
+        state.to_play = uctree.OVER if state.left == 3 else 0
+
+    return uctree.Game(COUNTER, legal, step, num_players=1, num_actions=2, **options)
+
+
+@pytest.mark.parametrize("amount", [5e-324, 1e-310, 1e-300, 1e100 / 3])
+@pytest.mark.parametrize("rule", [selection.ucb1(), selection.ucb1_tuned(), selection.puct()])
+def test_rewards_of_any_size_give_numbers(both_ways, amount, rule):
+    def judge(state, values, logits):
+        values[0] = 0.0
+
+    options = {"evaluator": judge} if rule.name.startswith("puct") else {}
+    game = paying_game(amount)
+    result = uctree.search(game, num_simulations=64, selection=rule, **options)
+    for name in ("q", "lcb", "ucb"):
+        assert np.isfinite(result.edges[name]).all(), name
+    assert np.isfinite(result.value).all()
+    assert np.isfinite(result.policy()).all()
+    assert "nan" not in str(result)
+
+
+@pytest.mark.parametrize("amount", [1e308, -1e308, 1.1e100])
+@pytest.mark.parametrize("options", [{}, {"max_plies": 3, "payoff_range": (0, 1)}])
+def test_rewards_whose_sums_would_overflow_are_refused(both_ways, amount, options):
+    with pytest.raises(uctree.BrokenGame, match=r"at most 1e\+100|value above 1e\+100"):
+        search_broken(paying_game(amount, **options))
+
+
+def test_two_rewards_that_cancel_are_refused_as_well(both_ways):
+    def step(state, action, reward):
+        state.left -= 1
+        reward[0], reward[1] = 1e308, -1e308
+        state.to_play = uctree.OVER if state.left == 0 else 0
+
+    for zero_sum in (False, True):
+        with pytest.raises(uctree.BrokenGame, match=r"1e\+100"):
+            search_broken(counting_game(step=step, zero_sum=zero_sum))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
@@ -15,7 +16,8 @@ import uctree
 from tests import exact, reference
 from tests import random_games as rg
 from tests.reference import Backup, Node, Search, Widening
-from uctree import CHANCE, OVER, Game, backup, evaluators, selection
+from uctree import CHANCE, OVER, Game, backup, evaluators, games, selection
+from uctree.engine.options import resolve
 
 # --- games ---------------------------------------------------------------------------------------
 
@@ -227,6 +229,7 @@ CASES: dict[str, Case] = {
 }
 
 each_case = pytest.mark.parametrize("name", CASES)
+WIDE = selection.ucb1(c=math.sqrt(2))  # the proved constant, which looks everywhere
 
 
 # --- the kernels against the reference -----------------------------------------------------------
@@ -398,10 +401,24 @@ def test_an_edge_that_is_proven_is_worth_what_is_proven(name):
 def test_two_players_solve_every_small_game():
     states = roots("two, at the end")
     results = [
-        CASES["solver"].search(state, num_simulations=5000, seed=seed)
+        CASES["solver"].search(state, num_simulations=5000, seed=seed, selection=WIDE)
         for seed, state in enumerate(states)
     ]
     assert all(result.status == "solved" for result in results)
+
+
+# --- defaults ------------------------------------------------------------------------------------
+
+
+def test_one_player_who_chooses_vectors_takes_the_best_by_default():
+    assert resolve(games.point_mass()).backup == backup.maximum()
+    for other in (games.leap(), games.twenty48(), games.tic_tac_toe()):
+        assert resolve(other).backup == backup.mean()
+    assert resolve(games.point_mass(), backup=backup.mean()).backup == backup.mean()
+
+
+def test_the_constant_of_ucb1_by_default():
+    assert resolve(games.tic_tac_toe()).selection == selection.ucb1(c=0.5)
 
 
 # --- shared nodes --------------------------------------------------------------------------------
@@ -411,7 +428,7 @@ def test_shared_nodes_and_maximum_find_exact_values():
     case, memo = CASES["shared, maximum"], {}
     late = exact.late_roots(game(case.game), 14)
     for seed, state in enumerate(late):
-        result = case.search(state, num_simulations=20_000, seed=seed)
+        result = case.search(state, num_simulations=20_000, seed=seed, selection=WIDE)
         truth = exact.maxn(game(case.game), state, memo)
         mover = int(state["to_play"])
         assert result.value[mover] == pytest.approx(truth[mover], abs=1e-9)

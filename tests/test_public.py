@@ -16,7 +16,7 @@ ROOT = Path(__file__).parent.parent
 def run(*command, **variables):
     done = subprocess.run(
         [str(part) for part in command], env=os.environ | variables, capture_output=True, text=True,
-        timeout=300, check=False, cwd=variables.get("CWD", ROOT),
+        timeout=300, check=False, cwd=ROOT,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -51,13 +51,14 @@ def test_the_wheel_runs_without_the_source(tmp_path):
     run(sys.executable, "-m", "zipfile", "-e", wheel, site)
     # Everything but uctree itself comes from the environment that runs the tests.
     outer = run(sys.executable, "-c", "import numpy, os; print(os.path.dirname(numpy.__path__[0]))")
-    outer_paths = f"import sys; sys.path.append({outer.strip()!r}); sys.path.remove(''); "
+    outer_paths = f"import sys; sys.path.append({outer.strip()!r}); "
     code = outer_paths + (
         "import uctree; game = uctree.games.connect_four(); "
         "result = uctree.search(game, game.play([3, 2, 3, 2, 3, 2]), num_simulations=500); "
         "print(uctree.__file__); print(result.action)"
     )
-    where, action = run(python, "-c", code, CWD=str(tmp_path)).split()
+    # -I: neither the current folder nor PYTHONPATH, which may name the source.
+    where, action = run(python, "-I", "-c", code, PYTHONPATH=str(ROOT)).split()
     assert where.startswith(site)
     assert action == "3"
     assert (Path(site) / "uctree" / "py.typed").exists()
@@ -72,3 +73,8 @@ def test_the_demo_finds_the_winning_action():
 def test_the_example_of_a_rule_of_ones_own_runs():
     printed = run(sys.executable, ROOT / "examples" / "ucb_v.py")
     assert "ucb_v(1.2, 1.0): action 3" in printed
+
+
+def test_the_example_of_a_round_trip_finds_a_short_one():
+    printed = run(sys.executable, ROOT / "examples" / "tsp.py", "8", "5000")
+    assert ", 0.00% above the shortest trip" in printed

@@ -334,7 +334,7 @@ def test_a_search_chooses_as_asked():
 def test_the_manifest_of_a_search_holds_its_options_by_name():
     manifest = json.loads(json.dumps(search(heap_game()).manifest(), allow_nan=False))
     assert manifest["options"]["selection"]["name"] == "ucb1"
-    assert manifest["options"]["selection"]["parameters"] == [math.sqrt(2)]
+    assert manifest["options"]["selection"]["parameters"] == [0.5]
     assert manifest["options"]["evaluator"]["name"] == "playout"
     assert manifest["options"]["solver"] is False
     assert manifest["simulations"] == 2000

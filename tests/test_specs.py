@@ -109,9 +109,11 @@ def test_arguments_are_literals(text, expected):
         "(" * 5000,
         "-" * 5000 + "1",
         "1," * 10_000,
+        "rows=" + "9" * 5000,
+        "rows=" + "9" * 200,
         "nan",
     ],
-    ids=range(20),
+    ids=range(22),
 )
 def test_what_is_not_a_literal_is_refused(text):
     with pytest.raises(UctreeError, match=r"cannot read the arguments .*rows=3,cols=4"):

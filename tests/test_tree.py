@@ -126,7 +126,7 @@ def test_what_was_dropped_below_an_action_stays_away_when_that_is_taken():
 
 @pytest.mark.parametrize("is_cut", [True, False])
 def test_a_tree_that_is_larger_than_memory_goes_on_as_a_smaller_one(is_cut):
-    game, result = searched("many actions")
+    game, result = searched("many actions", selection=selection.ucb1(c=2**0.5))
     tree = result.tree
     if is_cut:
         tree.drop(tree.root, tree.root.edges[5:])

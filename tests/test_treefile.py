@@ -48,7 +48,7 @@ def example_arrays():
     }
 
 
-HEADER = {"simulations": 12, "name": "ramïfy", "range": [-1.0, math.inf], "nothing": None}
+HEADER = {"simulations": 12, "name": "ramïfy", "range": [-1.0, 1.0], "nothing": None}
 
 
 @pytest.fixture
@@ -158,6 +158,8 @@ def test_what_is_not_a_number_is_refused(path, dtype):
 def test_what_json_cannot_hold_is_refused(path):
     with pytest.raises(TypeError, match="holds JSON data; got set"):
         treefile.write(path, {"a": {1, 2}}, {})
+    with pytest.raises(ValueError, match="holds JSON data: Out of range float"):
+        treefile.write(path, {"a": math.inf}, {})
     with pytest.raises(ValueError, match="at most 16,777,216 bytes; got 17"):
         treefile.write(path, {"a": "x" * 17_000_000}, {})
 

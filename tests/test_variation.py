@@ -8,7 +8,7 @@ import pytest
 import uctree
 from tests.hand_made_trees import grown, result_of
 from tests.small_games import Heap, dice_game, heap_game, heap_legal, heap_start, heap_step
-from uctree import evaluators
+from uctree import evaluators, games
 from uctree.tree import Layout, Tree
 
 
@@ -18,6 +18,25 @@ def test_a_shallow_tree_gives_a_short_line():
         [0, 1], False, 2, None,
     )  # fmt: skip
     assert len(line.edges) == 2
+
+
+def test_a_line_says_who_takes_each_action_and_what_is_an_outcome():
+    game = games.pig()
+    result = result_of(grown(game, {(0, 4, 1, 0): (5, [0.0, 0.0])}))
+    line = result.principal_variation()
+    assert line.players == [0, uctree.CHANCE, 0, 1]
+    assert "expected: P0:roll chance:5 P0:stop P1:roll\n" in str(result)
+    assert result.to_json()["principal_variation"]["players"] == [0, -1, 0, 1]
+    completed = result.principal_variation("playout")
+    states = [game.play(completed.actions[:ply]) for ply in range(completed.depth)]
+    assert completed.players == [game.to_play(state) for state in states]
+
+
+def test_the_line_of_a_lone_player_names_only_chance():
+    tree = grown(dice_game(), {(0, 0, 0): (5, [2.0])})
+    assert "expected: 0 chance:0 0\n" in str(result_of(tree))
+    open_loop = result_of(tree, options={"open_loop": True})
+    assert open_loop.principal_variation().players == [0, uctree.CHANCE] * 3
 
 
 def test_a_line_is_completed_by_a_playout_of_the_results_seed():

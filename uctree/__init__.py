@@ -22,6 +22,7 @@ from uctree.game import (
 
 if TYPE_CHECKING:
     from uctree import (
+        adapters,
         arena,
         backup,
         choice,
@@ -42,6 +43,10 @@ if TYPE_CHECKING:
     from uctree.doctor.speed import RuleSpeed, rule_speed
     from uctree.engine.disk_cache import CacheEntry, cache_entries, cache_folder, clear_cache
     from uctree.mcts import Progress, Searcher, search, search_many
+    from uctree.planning.calls import plan
+    from uctree.planning.planner import Planner
+    from uctree.planning.problem import Answer, Problem, Question, Step, spent
+    from uctree.planning.world import World
     from uctree.result import SearchResult
     from uctree.solver import Solution, solve
     from uctree.tree import Node, Tree
@@ -52,6 +57,7 @@ __version__ = "0.1.0"
 __all__ = [
     "CHANCE",
     "OVER",
+    "Answer",
     "Box",
     "BrokenGame",
     "CacheEntry",
@@ -62,16 +68,22 @@ __all__ = [
     "IllegalAction",
     "IncompletePath",
     "Node",
+    "Planner",
+    "Problem",
     "Progress",
+    "Question",
     "Report",
     "RuleSpeed",
     "SearchResult",
     "Searcher",
     "Solution",
     "Sphere",
+    "Step",
     "Tree",
     "UctreeError",
     "Variation",
+    "World",
+    "adapters",
     "advise",
     "arena",
     "backup",
@@ -88,6 +100,7 @@ __all__ = [
     "learn",
     "lowest_bit",
     "nth_bit",
+    "plan",
     "popcount",
     "principle",
     "random_below",
@@ -101,6 +114,7 @@ __all__ = [
     "search_many",
     "selection",
     "solve",
+    "spent",
     "stopping",
 ]  # fmt: skip
 
@@ -109,6 +123,9 @@ _LATER = {
     "Node": "tree", "Tree": "tree", "SearchResult": "result", "Variation": "variation",
     "Comparison": "comparison", "compare": "comparison",
     "Progress": "mcts", "Searcher": "mcts", "search": "mcts", "search_many": "mcts",
+    "plan": "planning.calls", "Planner": "planning.planner", "Answer": "planning.problem",
+    "Problem": "planning.problem", "Question": "planning.problem", "Step": "planning.problem",
+    "spent": "planning.problem", "World": "planning.world",
     "CacheEntry": "engine.disk_cache", "cache_entries": "engine.disk_cache",
     "cache_folder": "engine.disk_cache", "clear_cache": "engine.disk_cache",
     "check": "doctor.checkup", "Report": "doctor.contract", "Finding": "doctor.contract",
@@ -117,10 +134,10 @@ _LATER = {
     "popcount": "bits", "lowest_bit": "bits", "nth_bit": "bits", "advise": "arena.advice",
 }  # fmt: skip
 _MODULES = {
-    "arena": "arena", "backup": "backup", "choice": "choice", "continuous": "continuous",
-    "evaluators": "evaluators", "games": "games", "learn": "learn", "principle": "principle",
-    "refine": "continuous.refine", "regret": "continuous.regret", "selection": "selection",
-    "stopping": "stopping",
+    "adapters": "adapters", "arena": "arena", "backup": "backup", "choice": "choice",
+    "continuous": "continuous", "evaluators": "evaluators", "games": "games", "learn": "learn",
+    "principle": "principle", "refine": "continuous.refine", "regret": "continuous.regret",
+    "selection": "selection", "stopping": "stopping",
 }  # fmt: skip
 
 

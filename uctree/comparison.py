@@ -11,6 +11,7 @@ import numpy as np
 from uctree.choice import as_choice
 from uctree.errors import UctreeError
 from uctree.identity import describe_game, game_differences
+from uctree.jsontext import finite
 from uctree.result import SearchResult, described_action
 from uctree.tree import Tree
 from uctree.variation import action_field
@@ -105,21 +106,23 @@ class Comparison:
     def to_json(self) -> dict[str, Any]:
         """The whole comparison as plain numbers, lists and strings, ready for `json.dumps`."""
         both = (self.a, self.b)
-        return {
-            "game": self.a.game.name,
-            "to_play": self.a.game.to_play(self.a.state),
-            "names": list(self.names),
-            "simulations": [result.simulations for result in both],
-            "action": [described_action(result.action) for result in both],
-            "value": [result.value.tolist() for result in both],
-            "value_difference": self.value_difference.tolist(),
-            "total_variation": self.total_variation,
-            "common_line": [described_action(action) for action in self.common_line],
-            "edges": [
-                {name: _plain(row[name]) for name in self.edges.dtype.names or ()}
-                for row in self.edges
-            ],
-        }
+        return finite(
+            {
+                "game": self.a.game.name,
+                "to_play": self.a.game.to_play(self.a.state),
+                "names": list(self.names),
+                "simulations": [result.simulations for result in both],
+                "action": [described_action(result.action) for result in both],
+                "value": [result.value.tolist() for result in both],
+                "value_difference": self.value_difference.tolist(),
+                "total_variation": self.total_variation,
+                "common_line": [described_action(action) for action in self.common_line],
+                "edges": [
+                    {name: _plain(row[name]) for name in self.edges.dtype.names or ()}
+                    for row in self.edges
+                ],
+            }
+        )
 
     def __repr__(self) -> str:
         return f"<Comparison of {self.names[0]} and {self.names[1]}: {self.a.game.name}>"
@@ -131,7 +134,7 @@ class Comparison:
     def _headline(self) -> list[str]:
         game, state = self.a.game, self.a.state
         lines = [
-            f"{game.name}, {'chance' if self._player < 0 else f'player {self._player}'} to play"
+            f"{game.name}, {'chance' if self._player < 0 else f'player {self._player}'} to move"
         ]
         for letter, name, result in zip("ab", self.names, (self.a, self.b), strict=True):
             action = result.action
@@ -141,10 +144,10 @@ class Comparison:
                 f"   value {self._shown(result.value)}"
             )
         depth = len(self.common_line)
+        plies = "first ply expected is" if depth == 1 else f"first {depth} plies expected are"
         lines.append(
             f"visits differ by {self.total_variation:.3f} (total variation), value by "
-            f"{self._shown(self.value_difference)}; the first {depth} "
-            f"{'ply' if depth == 1 else 'plies'} expected are the same"
+            f"{self._shown(self.value_difference)}; the {plies} the same"
         )
         return lines
 

@@ -14,6 +14,7 @@ from uctree.engine.compile import adapt
 from uctree.engine.memory import num_bytes
 from uctree.engine.threaded_calls import ThreadedCalls
 from uctree.errors import BrokenGame
+from uctree.kernels.answers import list_numbers, no_outcomes, no_step
 from uctree.kernels.playouts import (
     value_by_batch,
     value_by_function,
@@ -55,6 +56,11 @@ class BatchEvaluator:
     version: Callable[[], int] | None = None
     num_resets: int = 0
 
+    def close(self) -> None:
+        """Let the threads of the function end, if it has any; a search does so at its end."""
+        if isinstance(self.value, ThreadedCalls):
+            self.value.close()
+
     @property
     def generation(self) -> tuple[int, int]:
         """Numbers that change when cached results become invalid."""
@@ -73,6 +79,7 @@ class Evaluator:
     max_plies: int | None = None
     plays_out: bool = False  # whether it plays from a leaf to the end
     batch: BatchEvaluator | None = None  # evaluates batches of leaves in Python
+    answers: bool = False  # Python knows what is behind edges, too; see `answering`
 
     def forget(self) -> None:
         """Drop cached results, for instance after the weights of a network changed."""
@@ -177,6 +184,22 @@ def python(
     asked = ThreadedCalls(function, priors, concurrency, timeout)
     label = name or str(getattr(function, "__name__", "python"))
     return _batch_evaluator(label, asked, False, leaves, cache, priors)
+
+
+def answering(gives_priors: bool, leaves: int) -> Evaluator:
+    """Python says what is behind edges: rewards, players to move, actions, priors and values.
+
+    The states of such a search are records of `kernels.answers.STATE`.
+    """
+    functions = (
+        ("OBSERVES", False), ("legal", list_numbers), ("step", no_step), ("chance", no_outcomes),
+    )  # fmt: skip
+    batch = BatchEvaluator(_not_a_batch, observes=False, leaves=leaves, cache_bytes=0)
+    return Evaluator("answers", value_by_batch, functions, gives_priors, batch=batch, answers=True)
+
+
+def _not_a_batch(states: np.ndarray) -> tuple[None, np.ndarray]:
+    raise AssertionError("answers come one by one")
 
 
 def _batch_evaluator(

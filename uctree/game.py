@@ -26,6 +26,8 @@ OVER = -2  # to_play of a state in which the episode has ended
 
 # Without max_plies, a playout of this many plies counts as endless.
 ENDLESS = 100_000
+# The largest reward or value: sums and squares of numbers up to it are finite.
+LARGEST = 1e100
 
 State = Any  # one record of the game's dtype: np.record, np.void, or a StateView inside the rules
 
@@ -68,9 +70,9 @@ def random_normal(rng: np.ndarray) -> float:
 
 def make_rng(seed: int, stream: int = 0) -> np.ndarray:
     """The generator of a seed; streams of one seed are independent of each other."""
-    mask = 0xFFFFFFFFFFFFFFFF
+    words = [np.uint64(int(number) & 0xFFFFFFFFFFFFFFFF) for number in (seed, stream)]
     with np.errstate(over="ignore"):
-        return np.array([seeded(np.uint64(seed & mask), np.uint64(stream & mask))], np.uint64)
+        return np.array([seeded(*words)], np.uint64)
 
 
 def seeded(seed: np.uint64, stream: np.uint64) -> np.uint64:
@@ -266,6 +268,7 @@ class Rules:
     show_action: Callable[..., str] | None = None
     read_action: Callable[..., Any] | None = None
     bounds: Callable[..., int] | None = None
+    invariant: Callable[..., bool | None] | None = None
 
 
 # The arguments of the functions that are compiled; each may take `data` as one more argument.
@@ -282,6 +285,8 @@ SIGNATURES = {
     "exact": ("state", "values"),
     "bounds": ("state", "low", "high"),
 }
+# As well, of those that only plain Python calls.
+PLAIN_SIGNATURES = {"invariant": ("state",)}
 # If actions are vectors, `random_action` writes one.
 VECTOR_SIGNATURES = SIGNATURES | {"random_action": ("state", "action", "rng")}
 
@@ -320,8 +325,13 @@ class Game:
             number per edge instead of two, and raises an error if a reward vector does not.
         max_plies: a playout that reaches it is cut; counted by the field `ply` if there is one.
         repetition_value: the value of an episode that returns to an earlier state, one number or
-            one per player; used by a search with `transpositions=True`.
+            one per player; used by a search with `transpositions=True`, and by `solve`.
         key_fields: the fields that identify a state (all by default).
+        symmetric_seats: whether all seats are alike: if another player begins, from the start with
+            another `to_play`, and the same actions follow, then the same actions are legal, and
+            turns and rewards move on with the seats. The doctor checks it.
+        invariant: `invariant(state)` returns False, or raises, if a state cannot be right, as one
+            with more stones than plies; the doctor calls it in every state of its episodes.
         symmetries: permutations under which the rules do not change, the identity first:
             `actions[k, a]` is the image of action a, `cells[k, i]` that of cell i of each
             observation plane. `board_symmetries` makes them for boards whose actions are cells.
@@ -358,6 +368,8 @@ class Game:
         max_plies: int | None = None,
         repetition_value: Any = 0.0,
         key_fields: Sequence[str] | None = None,
+        symmetric_seats: bool = False,
+        invariant: Callable[..., bool | None] | None = None,
         symmetries: tuple[np.ndarray, np.ndarray] | None = None,
         geometry: tuple[str, int, int] | None = None,
         show: Callable[..., str] | None = None,
@@ -367,7 +379,7 @@ class Game:
         self.dtype = _checked_dtype(dtype)
         self.rules = Rules(
             legal, step, start, chance, observe, random_action, playout, heuristic, priors, exact,
-            show, show_action, read_action, bounds,
+            show, show_action, read_action, bounds, invariant,
         )  # fmt: skip
         self.num_players = _positive("num_players", num_players)
         self.action_space = action_space
@@ -376,6 +388,8 @@ class Game:
             raise BrokenGame(f"a game with an action_space has no num_actions; got {num_actions}")
         self.name = name if name is not None else getattr(step, "__module__", "game")
         self.data = _checked_data(data)
+        # For worlds whose actions are Python objects; actions of records are numbers.
+        self.labels: Callable[[State, Any], Any] | None = None
         self.max_outcomes = max_outcomes
         self.observation_shape = observation_shape
         self.payoff_range = _checked_range(payoff_range, num_players)
@@ -384,15 +398,18 @@ class Game:
         self.max_plies = None if max_plies is None else _positive("max_plies", max_plies)
         self.repetition_value = _checked_repetition(repetition_value, num_players)
         self.key_fields = tuple(self.dtype.names or ()) if key_fields is None else tuple(key_fields)
+        self.symmetric_seats = symmetric_seats
         self.symmetries = None if symmetries is None else tuple(map(np.asarray, symmetries))
         self.geometry = geometry
         self._record = np.dtype((np.record, self.dtype))  # states let users write state.field
         self._takes_data: dict[str, bool] = {}
+        # What the engine has compiled for this game; here, so that it is dropped with the game.
+        self.tables: dict[str, Any] = {}
         self._check()
 
     def _check(self) -> None:
         needed = ("step",) if self.is_continuous else ("legal", "step")
-        for function_name, arguments in self.signatures.items():
+        for function_name, arguments in (self.signatures | PLAIN_SIGNATURES).items():
             function = getattr(self.rules, function_name)
             _check_signature(function_name, function, arguments, function_name in needed)
             self._takes_data[function_name] = function is not None and takes_data(
@@ -520,7 +537,7 @@ class Game:
         if self.rules.bounds is None:
             return low, high
         dim = self._call("bounds", StateView(self.copy(state)), low, high)
-        if dim is None or not 1 <= dim <= space.dim:
+        if not _is_count(dim, space.dim):
             raise BrokenGame(f"bounds returned {dim}; expected the number of coordinates that "
                              f"count, 1 to {space.dim}")  # fmt: skip
         low, high = low[:dim], high[:dim]
@@ -563,11 +580,22 @@ class Game:
         outcomes = np.zeros(self.max_outcomes, np.int32)
         probabilities = np.zeros(self.max_outcomes)
         count = self._call("chance", StateView(state), outcomes, probabilities)
-        if not 1 <= count <= self.max_outcomes:
-            raise BrokenGame(f"chance returned {count} outcomes; expected 1 to {self.max_outcomes}")
-        total = probabilities[:count].sum()
-        if not abs(total - 1.0) < 1e-9 or (probabilities[:count] < 0).any():
-            raise BrokenGame(f"the probabilities of chance add up to {total}; expected 1")
+        if not _is_count(count, self.max_outcomes):
+            raise BrokenGame(
+                f"chance returned {count} outcomes; expected a whole number from 1 to "
+                f"{self.max_outcomes}, how many it wrote"
+            )
+        given, total = probabilities[:count], probabilities[:count].sum()
+        if not abs(total - 1.0) < 1e-9 or (given < 0).any():
+            raise BrokenGame(
+                f"the probabilities of chance are {given.tolist()}, which add up to {total}; "
+                "expected numbers of at least 0 that add up to 1"
+            )
+        if (outcomes[:count] < 0).any():
+            raise BrokenGame(
+                f"chance wrote the outcomes {outcomes[:count].tolist()}; expected whole numbers of "
+                "at least 0"
+            )
         return [
             (int(outcome), float(p))
             for outcome, p in zip(outcomes[:count], probabilities[:count], strict=True)
@@ -580,8 +608,11 @@ class Game:
         after = self.copy(state)
         reward = np.zeros(self.num_players)
         self._call("step", StateView(after), action, reward)
-        if not np.isfinite(reward).all():
-            raise BrokenGame(f"step paid {reward} for action {action}; rewards must be finite")
+        if not (abs(reward) <= LARGEST).all():
+            raise BrokenGame(
+                f"step paid {reward} for action {action}; rewards must be finite, and at most "
+                f"{LARGEST:g}"
+            )
         self._checked_to_play(after)
         return after, reward
 
@@ -613,6 +644,10 @@ class Game:
             taken.append(self.plain_action(action))
             rewards.append(reward)
         return self._episode(taken, rewards, state)
+
+    def label(self, state: State, action: Any) -> Any:
+        """What an action is called outside the search: itself, unless the game has `labels`."""
+        return action if self.labels is None else self.labels(state, action)
 
     def plain_action(self, action: Any) -> Any:
         """An action as an `Episode` holds it: an int, or a float64 vector."""
@@ -656,6 +691,10 @@ class Game:
         """The value of `state` for each player by `heuristic`; 0 without one."""
         values = np.zeros(self.num_players)
         self._call("heuristic", StateView(self.copy(state)), values)
+        if not (abs(values) <= LARGEST).all():
+            raise BrokenGame(
+                f"the heuristic gave {values}; values must be finite, and at most {LARGEST:g}"
+            )
         return values
 
     def key(self, state: State) -> bytes:
@@ -773,10 +812,11 @@ class Game:
         return to_play
 
     def _checked_legal(self, state: np.record, actions: np.ndarray, count: Any) -> list[int]:
-        if count is None or not 1 <= count <= self.num_actions:
+        if not _is_count(count, self.num_actions):
             raise BrokenGame(
-                f"legal returned {count} in a state that is not over; expected 1 to "
-                f"{self.num_actions}. If the episode has ended, step must set to_play = uctree.OVER"
+                f"legal returned {count} in a state that is not over; expected the number of "
+                f"actions that it wrote, a whole number from 1 to {self.num_actions}. If the "
+                "episode has ended, step must set to_play = uctree.OVER"
             )
         legal: list[int] = actions[:count].tolist()
         if min(legal) < 0 or max(legal) >= self.num_actions:
@@ -791,7 +831,8 @@ class Game:
         arguments = {
             key: value
             for key, value in self.__dict__.items()
-            if key not in ("rules", "dtype", "payoff_range", "_record", "_takes_data")
+            if key
+            not in ("rules", "dtype", "payoff_range", "_record", "_takes_data", "tables", "labels")
         }
         arguments["payoff_range"] = (
             None if self.payoff_range is None else self.payoff_range.tolist()
@@ -887,9 +928,23 @@ def _checked_dtype(dtype: Any) -> np.dtype:
                 f"field {name!r} has type {dtype[name]}; a field of a state is a number or an "
                 "array of numbers of fixed shape"
             )
+        _check_field(name, dtype[name].base)
     if dtype["to_play"].kind != "i":
         raise BrokenGame(f"field to_play must be a signed integer; got {dtype['to_play']}")
     return dtype
+
+
+def _check_field(name: str, kind: np.dtype) -> None:
+    """Raise BrokenGame for a type of numbers that compiled code does not have."""
+    if not kind.isnative:
+        raise BrokenGame(
+            f"field {name!r} has type {kind!r}, whose bytes are in another order than this "
+            f"machine's; use np.{kind.name}"
+        )
+    if kind.kind == "f" and kind.itemsize not in (4, 8):
+        raise BrokenGame(
+            f"field {name!r} has type {kind}; floats of a state are np.float32 or np.float64"
+        )
 
 
 def _checked_data(data: Any) -> tuple[np.ndarray, ...]:
@@ -921,6 +976,11 @@ def _checked_range(payoff_range: Any, num_players: int) -> np.ndarray | None:
         )
     if not (table[:, 0] < table[:, 1]).all():
         raise BrokenGame(f"payoff_range must have low < high; got {payoff_range}")
+    if not ((abs(table) <= LARGEST).all() and (np.diff(table) >= 1 / LARGEST).all()):
+        raise BrokenGame(
+            f"payoff_range must lie within {-LARGEST:g} and {LARGEST:g} and be at least "
+            f"{1 / LARGEST:g} wide; got {payoff_range}: pay in other units"
+        )
     return table
 
 
@@ -952,6 +1012,11 @@ def board_symmetries(rows: int, cols: int, num_extra: int = 0) -> tuple[np.ndarr
     cells = np.array([np.argsort(turned.ravel()) for turned in boards])
     extra = np.tile(rows * cols + np.arange(num_extra), (len(cells), 1))
     return np.hstack([cells, extra]).astype(np.int64), cells
+
+
+def _is_count(value: Any, most: int) -> bool:
+    """Whether a rule returned a whole number from 1 to `most`."""
+    return isinstance(value, (int, np.integer)) and bool(1 <= value <= most)
 
 
 def _positive(name: str, value: Any) -> int:

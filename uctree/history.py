@@ -24,6 +24,14 @@ class Sample(NamedTuple):
     nodes: bytes  # with transpositions, the records of the nodes that the edges lead to
 
 
+class BestSeen(NamedTuple):
+    """The simulation of the largest return, in a game of one player without chance."""
+
+    total: float  # from the root to the end of the episode
+    path: np.ndarray  # actions in the tree
+    drawn: int  # the state of the rng before the playout, which draws the other actions
+
+
 class Samples:
     """The samples of one tree during a search: bounded in number, evenly spread."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import importlib
 import inspect
 import itertools
@@ -15,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from uctree.errors import UctreeError
+from uctree.engine.fingerprint import NotFingerprintable, fingerprint, source_fingerprint
+from uctree.errors import BrokenGame, UctreeError
 from uctree.game import Game
 from uctree.treefile import describe_dtype
 
@@ -49,7 +51,7 @@ def describe_game(game: Game) -> dict[str, Any]:
 def game_from(description: dict[str, Any]) -> Game:
     """The built-in game of a description; UctreeError if it is not a built-in one."""
     spec, name = description.get("spec"), description.get("name")
-    problem = f"the tree is of the game {name!r}"
+    problem = f"the tree is of the game {_short(name)}"
     advice = "pass game=, the one it was grown with (on the command line: name it as file.py:name)"
     if not isinstance(spec, str):
         raise UctreeError(f"{problem}, which is not one of uctree.games; {advice}")
@@ -57,7 +59,8 @@ def game_from(description: dict[str, Any]) -> Game:
         game = _rebuilt(spec)
     except Exception as error:  # arguments from a file can be anything
         raise UctreeError(
-            f"{problem}, and this uctree cannot make it from {spec!r} ({error}); {advice}"
+            f"{problem}, and this uctree cannot make it from {_short(spec)} ({error!s:.200}); "
+            f"{advice}"
         ) from error
     check_game(description, game)
     return game
@@ -79,8 +82,8 @@ def check_game(description: dict[str, Any], game: Game) -> None:
     differences = game_differences(description, game, "in the file", "in the game")
     if differences:
         raise UctreeError(
-            f"the tree is of the game {description.get('name')!r}, and {game.name} differs: "
-            f"{'; '.join(differences)}. Pass the game that the tree was grown with"
+            f"the tree is of the game {_short(description.get('name'))}, and {game.name:.200} "
+            f"differs: {'; '.join(differences)}. Pass the game that the tree was grown with"
         )
 
 
@@ -94,6 +97,35 @@ def game_differences(description: dict[str, Any], game: Game, here: str, there: 
         and not (key == "name" and unnamed)
         and not (key == "spec" and None in (value, description.get(key)))
     ]
+
+
+def rules_fingerprint(game: Game, *, by_source: bool = True) -> str | None:
+    """A hash of the rules that trees depend on, with what was hashed; None if they cannot be.
+
+    "source:..." is the same in every version of Python. Functions without a source file, as those
+    of `exec`, have "Python 3.11 code:...", which is compared with hashes of that version alone.
+    """
+    rules = game.rules
+    functions = (rules.legal, rules.step, rules.start, rules.chance, rules.bounds, rules.exact)
+    extra = (game.data, game.key_fields, game.max_plies, game.repetition_value)
+    with contextlib.suppress(NotFingerprintable, BrokenGame):
+        if by_source:
+            return f"source:{source_fingerprint(functions, *extra)[:32]}"
+    with contextlib.suppress(BrokenGame):
+        found = fingerprint(rules.step, {}, functions, *extra)
+        if not found.unknown:
+            return f"Python {sys.version_info[0]}.{sys.version_info[1]} code:{found.name[:32]}"
+    return None
+
+
+def are_rules_edited(found: Any, game: Game) -> bool:
+    """Whether a fingerprint is that of other rules; False if the two cannot be compared."""
+    if not isinstance(found, str):
+        return False
+    mine = rules_fingerprint(game, by_source=found.startswith("source:"))
+    if mine is None or mine.partition(":")[0] != found.partition(":")[0]:
+        return False
+    return found != mine
 
 
 def _short(value: Any) -> str:

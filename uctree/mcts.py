@@ -6,21 +6,24 @@ import contextlib
 import inspect
 import math
 import time
-import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from uctree import stopping
-from uctree.engine import machine
+from uctree import specs, stopping
+from uctree.engine import interrupts, machine
 from uctree.engine.compile import interpreted
 from uctree.engine.compose import Composition, compose
 from uctree.engine.driver import MOST_SIMULATIONS, BatchedSearch, TreeSearch
+from uctree.engine.legality import check_actions
 from uctree.engine.memory import num_bytes
-from uctree.engine.options import Options, option_parameters, options_docstring, resolve
+from uctree.engine.options import Options, option_parameters, options_docstring, resolve, whole
+from uctree.engine.recent import table_of
+from uctree.engine.storage import out_of_memory
+from uctree.errors import UctreeError
 from uctree.evaluators import Evaluator
 from uctree.game import CHANCE, Game, State
 from uctree.history import Samples
@@ -39,8 +42,18 @@ class Progress:
     tree: Tree
 
 
+# Which options decide whether a tree has these fields (`Layout`).
+OPTIONS_OF_FIELDS = {
+    "priors": "evaluator=", "lazy": "ties= and selection=", "squares": "selection=",
+    "raw": "selection=", "amaf": "selection=", "proofs": "solver=", "shared": "transpositions=",
+    "pending": "parallel= and leaves=", "appends": "chance=", "open_loop": "open_loop=",
+    "sparse": "root_selection=", "answers": "evaluator=",
+}  # fmt: skip
+DEFAULT_SIMULATIONS = 10_000  # of a search without a budget
+
+
 def search(
-    game: Game,
+    game: Game | str,
     state: State | None = None,
     *,
     num_simulations: int | None = None,
@@ -57,51 +70,60 @@ def search(
     simulations give the same tree.
 
     Args:
+        game: a game, or its text, as `connect_four(rows=5)` or `my_game.py`.
         state: the start of the game if omitted.
-        num_simulations: the budget in simulations.
+        num_simulations: the budget in simulations; 10,000 if neither this nor `seconds` is given.
         seconds: the budget in seconds.
         seed: of all random numbers.
         progress: called with a `Progress` every few hundredths of a second.
         tree: the tree of an earlier search of the same state (or its `trees`), to continue.
     """
     began = time.perf_counter()
-    _check_budget(num_simulations, seconds)
-    _check_whole("seed", seed)
+    game = specs.as_game(game)
+    if num_simulations is None and seconds is None:
+        num_simulations = _default_simulations(options)
+    num_simulations = checked_budget(num_simulations, seconds)
+    seed = whole("seed", seed)
     root = game.start() if state is None else game.copy(state)
     num_legal = _num_choices(game, root)  # a broken game raises here, in plain Python
     given = _given_trees(tree)
     watch = stopping.watch(options.get("stop"))
     composition = _configure(game, root, options, given)
     resolved = composition.options
-    manifest = _manifest(resolved) | {"tree": [t.simulations for t in given] or None}
+    manifest = composition.manifest | {"tree": [t.simulations for t in given] or None}
     if num_legal == 0:
         empty = Tree(game, root, composition.layout, 0, 1)
         return SearchResult(game, (empty,), "terminal", 0, 0.0, seed, manifest, resolved.choice)
     _check_root(game, root, resolved, num_simulations)
     _check_count(num_simulations, given, is_only_limit=seconds is None and not watch.stops)
     max_bytes = _tree_bytes(resolved)
-    trees = _trees(composition, root, num_legal, num_simulations, max_bytes, given)
-    searches = [
-        TreeSearch(
-            composition, each, seed=seed, stream=i, max_bytes=max_bytes,
-            num_simulations=num_simulations,
-        )
-        for i, each in enumerate(trees)
-    ]  # fmt: skip
-    loaded = time.perf_counter()
+    with interrupts.postponed():
+        try:
+            trees = _trees(composition, root, num_legal, num_simulations, max_bytes, given)
+            searches = [
+                TreeSearch(
+                    composition, each, seed=seed, stream=i, max_bytes=max_bytes,
+                    num_simulations=num_simulations,
+                )
+                for i, each in enumerate(trees)
+            ]  # fmt: skip
+        except MemoryError as error:
+            raise out_of_memory(game) from error
+        loaded = time.perf_counter()
 
-    def report(status: str) -> SearchResult:
-        elapsed = time.perf_counter() - loaded
-        return SearchResult(
-            game, trees, status, sum(each.simulations for each in searches), elapsed, seed,
-            manifest, resolved.choice, compile_seconds=loaded - began,
-            cached=composition.kernel.cached, profile=_profile(searches, elapsed), began=loaded,
-            samples=tuple(each.samples for each in searches),
-        )  # fmt: skip
+        def report(status: str) -> SearchResult:
+            elapsed = time.perf_counter() - loaded
+            return SearchResult(
+                game, trees, status, sum(each.simulations for each in searches), elapsed, seed,
+                manifest, resolved.choice, compile_seconds=loaded - began,
+                cached=composition.kernel.cached, profile=_profile(searches, elapsed),
+                began=loaded, samples=tuple(each.samples for each in searches),
+                best_seen=tuple(filter(None, (each.best_seen() for each in searches))),
+            )  # fmt: skip
 
-    deadline = math.inf if seconds is None else loaded + seconds
-    status = _Team(searches).run(num_simulations, deadline, watch, progress, report)
-    return report(status)
+        deadline = math.inf if seconds is None else loaded + seconds
+        status = _Team(searches).run(num_simulations, deadline, watch, progress, report)
+        return report(status)
 
 
 def _describe_options(function: Callable[..., Any]) -> None:
@@ -130,27 +152,43 @@ def _num_choices(game: Game, root: np.record) -> int:
 
 
 def search_many(
-    game: Game, states: Iterable[State], *, seed: int = 0, **options: Any
+    game: Game | str, states: Iterable[State], *, seed: int = 0, **options: Any
 ) -> list[SearchResult]:
     """One result per state, each as `search` gives it with a seed of its own.
 
     With a Python evaluator and `num_simulations` as the only limit, all states are searched in one
-    batch, and the evaluator gets the leaves of all trees at once. Ctrl-C then ends it without a
-    result, and the seconds of a result count from the start of the batch.
+    batch, and the evaluator gets the leaves of all trees at once; the seconds of a result then
+    count from the start of the batch. Ctrl-C ends all searches by KeyboardInterrupt.
+
+    The states of a batch share the evaluation cache. If `leaves` is above 1, their trees may thus
+    differ from those of `search`: a leaf in the cache is backed up at once, others with their
+    batch. With `cache=0` in the evaluator, or `leaves=1`, the trees are the same.
 
     Args:
         seed: the i-th state is searched with seed + i.
         options: as in `search`.
     """
-    given = list(states)
+    game, given, seed = specs.as_game(game), list(states), whole("seed", seed)
     batched = _batched(game, given, options)
     found: dict[int, SearchResult] = {}
     if batched:
-        found = dict(_search_batch(game, given, batched, seed, **options))
+        is_armed = interrupts.arm()
+        try:
+            found = _search_batch(game, given, batched, seed, **options)
+        finally:
+            if is_armed:
+                interrupts.disarm()
     return [
-        found.get(i) or search(game, state, seed=seed + i, **options)
+        found.get(i) or _uninterrupted(search(game, state, seed=seed + i, **options))
         for i, state in enumerate(given)
     ]
+
+
+def _uninterrupted(result: SearchResult) -> SearchResult:
+    """The result; KeyboardInterrupt if Ctrl-C ended its search, so that it ends all searches."""
+    if result.status == "interrupted":
+        raise KeyboardInterrupt
+    return result
 
 
 NOT_BATCHED = ("seconds", "threads", "parallel", "stop", "progress", "tree", "max_memory")
@@ -171,34 +209,33 @@ def _batched(game: Game, states: list[State], options: dict[str, Any]) -> list[i
 def _search_batch(
     game: Game, states: list[State], numbers: list[int], seed: int, *, num_simulations: int,
     **options: Any,
-) -> Iterator[tuple[int, SearchResult]]:  # fmt: skip
-    """The results of these states, each with its number, as they are found."""
-    _check_budget(num_simulations, None)
-    _check_whole("seed", seed)
+) -> dict[int, SearchResult]:  # fmt: skip
+    """The results of the states with these numbers."""
+    num_simulations = checked_budget(num_simulations, None) or 1
     began = time.perf_counter()
     fit = max(1, MOST_RECORDS // (num_simulations * max(1, game.num_actions)))
     batch = BatchedSearch(game, min(len(numbers), MOST_BATCHED, fit), **options)
-    manifest = _manifest(batch.options) | {"tree": None}
+    manifest = batch.composition.manifest | {"tree": None}
     for number in numbers:
         _check_root(game, game.copy(states[number]), batch.options, num_simulations)
     loaded = time.perf_counter()
-    searched = batch.search(
-        [states[number] for number in numbers], num_simulations=num_simulations,
-        seeds=[seed + number for number in numbers],
-    )  # fmt: skip
-    for i, searched_tree in searched:
-        tree, seconds = batch.tree(searched_tree), time.perf_counter() - loaded
-        status = "solved" if tree.proof(0) else "simulations"
-        samples = Samples()
-        samples.note(tree, tree.simulations, seconds)
-        yield (
-            numbers[i],
-            SearchResult(
+    found: dict[int, SearchResult] = {}
+    with interrupts.postponed():
+        for i, searched in batch.search(
+            [states[number] for number in numbers], num_simulations=num_simulations,
+            seeds=[seed + number for number in numbers],
+        ):  # fmt: skip
+            tree, seconds = batch.tree(searched), time.perf_counter() - loaded
+            status = "solved" if tree.proof(0) else "simulations"
+            samples = Samples()
+            samples.note(tree, tree.simulations, seconds)
+            found[numbers[i]] = SearchResult(
                 game, (tree,), status, tree.simulations, seconds, seed + numbers[i], manifest,
                 batch.options.choice, compile_seconds=loaded - began,
                 cached=batch.composition.kernel.cached, began=loaded, samples=(samples,),
-            ),
-        )  # fmt: skip
+                best_seen=None,
+            )  # fmt: skip
+    return found
 
 
 class Searcher:
@@ -212,16 +249,16 @@ class Searcher:
     True
     """
 
-    def __init__(self, game: Game, **options: Any) -> None:
+    def __init__(self, game: Game | str, **options: Any) -> None:
         """
         Args:
+            game: as in `search`.
             options: as in `search`, except for the budget, `tree` and `seed`.
         """
         for name in ("num_simulations", "seconds", "tree", "seed"):
             if name in options:
                 raise TypeError(f"{name} is given to Searcher.search, not to Searcher")
-        if not isinstance(game, Game):
-            raise TypeError(f"a Searcher searches a uctree.Game; got {game!r}")
+        game = specs.as_game(game)
         if resolve(game, **options).is_gumbel:
             raise ValueError(
                 "root_selection=gumbel halves a fresh root and cannot continue a tree; use "
@@ -294,9 +331,6 @@ def _configure(
     if given.get("threads", 1) == 1 and given.get("parallel", "auto") in PARALLEL:
         return _composition(game, given)
     options = resolve(game, **given)
-    _check_whole("threads", options.threads)
-    if options.threads < 1:
-        raise ValueError(f"threads must be at least 1; got {options.threads}")
     if options.parallel not in PARALLEL:
         raise ValueError(f'parallel must be "auto", "root" or "tree"; got {options.parallel!r}')
     if options.threads == 1:
@@ -324,20 +358,21 @@ def _configure(
 
 PARALLEL = ("auto", "root", "tree")
 
-_compositions: weakref.WeakKeyDictionary[Game, dict[Any, Composition]]
-_compositions = weakref.WeakKeyDictionary()
+MOST_COMPOSITIONS = 64  # of a game, kept in memory: a tuner tries any number of numbers
 
 
 def _composition(game: Game, given: dict[str, Any]) -> Composition:
     """The composition for these options, cached, because composing is slow for short searches."""
-    known = _compositions.setdefault(game, {})
     try:
         key = frozenset(given.items()), interpreted()
-        if key not in known:
-            known[key] = compose(game, resolve(game, **given))
-        return known[key]
     except TypeError:  # an option is not hashable; the checks name it
         return compose(game, resolve(game, **given))
+    known = table_of(game, "compositions", MOST_COMPOSITIONS)
+    found: Composition | None = known.get(key)
+    if found is None or found.kernel.is_stale:
+        found = compose(game, resolve(game, **given))
+        known.put(key, found)
+    return found
 
 
 def _cost(game: Game, root: np.record, options: Options, most: int = 64) -> float:
@@ -347,8 +382,11 @@ def _cost(game: Game, root: np.record, options: Options, most: int = 64) -> floa
     tree = Tree(game, root, composition.layout, most_edges, 1024)
     trial = TreeSearch(composition, tree, seed=0, num_simulations=most)
     began = time.perf_counter()
-    trial.run(most, began + 0.01)
-    return (time.perf_counter() - began) / max(1, trial.simulations)
+    try:
+        trial.run(most, began + 0.01)
+        return (time.perf_counter() - began) / max(1, trial.simulations)
+    finally:
+        trial.close()
 
 
 def _num_trees(options: Options) -> int:
@@ -367,6 +405,7 @@ def _trees(
             _check_tree(composition, root, tree)
             if not options.sees_range(game):
                 tree.forget_range()
+            tree.rules = composition.rules
         if len(given) != num_trees:
             raise ValueError(
                 f"the search was begun with {len(given)} trees and now has {num_trees}; continue "
@@ -378,18 +417,12 @@ def _trees(
     if max_bytes is not None:
         guess = 1  # the storage finds out how much fits
     trees = tuple(Tree(game, root, composition.layout, num_legal, guess) for _ in range(num_trees))
+    for tree in trees:
+        tree.rules = composition.rules
     if options.sees_range(game):
         for tree in trees:
             tree.forget_range(seen=True)
     return trees
-
-
-def _manifest(options: Options) -> dict[str, Any]:
-    """The options of a search by their names, defaults filled in."""
-    manifest = {each.name: getattr(options, each.name) for each in fields(options)}
-    if options.root_selection == options.selection:
-        manifest["root_selection"] = None
-    return manifest
 
 
 # --- driving -------------------------------------------------------------------------------------
@@ -409,14 +442,16 @@ class _Team:
         progress: Callable[[Progress], None] | None,
         report: Callable[[str], SearchResult],
     ) -> str:
-        """Run until the search ends; returns its status."""
+        """Run until the search ends, and close it; returns its status."""
         began = time.perf_counter()
+        is_armed = interrupts.arm()
 
         def look() -> None:
             if progress is not None:
                 elapsed = time.perf_counter() - began
                 tree = self.searches[0].tree
-                progress(Progress(self.simulations, num_simulations, elapsed, tree))
+                with interrupts.allowed():
+                    progress(Progress(self.simulations, num_simulations, elapsed, tree))
 
         try:
             while True:
@@ -430,12 +465,18 @@ class _Team:
                 reached = watch.reached(report("running"), left)
                 if reached is not None:
                     return reached
+                interrupts.check()
         except KeyboardInterrupt:
+            # A second Ctrl-C may have cut a simulation; and without one there is no result.
+            if interrupts.was_forced() or not any(each.tree.simulations for each in self.searches):
+                raise
             return "interrupted"
         finally:
-            for each in self.searches:
-                each.cancelled = True
-                each.close()
+            with contextlib.ExitStack() as stack:
+                for each in self.searches:
+                    stack.callback(each.close)
+            if is_armed:
+                interrupts.disarm()
 
     @property
     def simulations(self) -> int:
@@ -462,31 +503,27 @@ class _Team:
             None if until is None else (until + len(self.searches) - 1 - i) // len(self.searches)
             for i in range(len(self.searches))
         ]
-        pool = ThreadPoolExecutor(len(self.searches))
-        futures = [
-            pool.submit(each.run, share, deadline)
-            for each, share in zip(self.searches, shares, strict=True)
-        ]
-        try:
-            while wait(futures, timeout=TreeSearch.PIECE_SECONDS).not_done:
-                look()
-                if any(_is_decisive(future) for future in futures):
-                    self._cancel(futures)
-        except BaseException:
-            self._cancel(futures)
-            raise
-        finally:
-            pool.shutdown(wait=False)
+        futures: list[Future[str]] = []
+        with ThreadPoolExecutor(len(self.searches)) as pool:
+            try:
+                for each, share in zip(self.searches, shares, strict=True):
+                    futures.append(pool.submit(each.run, share, deadline))
+                while wait(futures, timeout=TreeSearch.PIECE_SECONDS).not_done:
+                    look()
+                    interrupts.check()
+                    if any(_is_decisive(future) for future in futures):
+                        self._cancel(futures)
+            except BaseException:
+                self._cancel(futures)
+                raise
         statuses = [future.result() for future in futures]
         return next((why for why in ("solved", "full", "seconds") if why in statuses), "")
 
     def _cancel(self, futures: list[Future[str]]) -> None:
-        """Stop all threads, and wait for them even if the user presses Ctrl-C again."""
+        """Stop all threads, and wait for them."""
         for each in self.searches:
             each.cancelled = True
-        while not all(future.done() for future in futures):
-            with contextlib.suppress(KeyboardInterrupt):
-                wait(futures)
+        interrupts.wait_for(futures)
 
 
 def _is_decisive(future: Future[str]) -> bool:
@@ -502,29 +539,36 @@ def _profile(searches: list[TreeSearch], seconds: float) -> dict[str, float] | N
         asked = sum(each.driver.evaluation_seconds for each in searches)
         return {"evaluation": asked, "tree": max(0.0, seconds - asked)}
     times = [sum(part) for part in zip(*(each.part_times() for each in searches), strict=True)]
-    if not machine.has_clock() or sum(times) == 0:
+    total = sum(times)
+    if not machine.has_clock() or total == 0:
         return None
     names = ("selection", "game", "evaluation", "backup")
-    return {name: seconds * spent / sum(times) for name, spent in zip(names, times, strict=True)}
+    return {name: seconds * spent / total for name, spent in zip(names, times, strict=True)}
 
 
 # --- checks --------------------------------------------------------------------------------------
 
 
-def _check_budget(num_simulations: int | None, seconds: float | None) -> None:
-    if num_simulations is None and seconds is None:
-        raise ValueError("a search needs a budget: give num_simulations=, seconds= or both")
+def _default_simulations(options: dict[str, Any]) -> int:
+    """The number of simulations if no budget is given; Python evaluators may be expensive."""
+    evaluator = options.get("evaluator")
+    if isinstance(evaluator, Evaluator) and evaluator.batch is not None:
+        raise ValueError(
+            f"the evaluator {evaluator.name} runs in Python, so the search needs a budget: give "
+            "num_simulations=, seconds= or both"
+        )
+    return DEFAULT_SIMULATIONS
+
+
+def checked_budget(num_simulations: int | None, seconds: float | None) -> int | None:
+    """`num_simulations` as an int, or None."""
     if num_simulations is not None:
-        _check_whole("num_simulations", num_simulations)
-    if num_simulations is not None and num_simulations < 1:
-        raise ValueError(f"num_simulations must be at least 1; got {num_simulations}")
+        num_simulations = whole("num_simulations", num_simulations)
+        if num_simulations < 1:
+            raise ValueError(f"num_simulations must be at least 1; got {num_simulations}")
     if seconds is not None and not seconds > 0:
         raise ValueError(f"seconds must be above 0; got {seconds}")
-
-
-def _check_whole(name: str, value: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        raise TypeError(f"{name} must be a whole number; got {value!r}")
+    return num_simulations
 
 
 def _given_trees(tree: Any) -> tuple[Tree, ...]:
@@ -538,32 +582,39 @@ def _given_trees(tree: Any) -> tuple[Tree, ...]:
 
 
 def _check_tree(composition: Composition, root: np.record, tree: Tree) -> None:
+    is_edited = None not in (tree.rules, composition.rules) and tree.rules != composition.rules
     if tree.game is not composition.game:
-        mine = describe_game(composition.game)
-        if describe_game(tree.game) != mine:
+        if is_edited or describe_game(tree.game) != describe_game(composition.game):
             raise ValueError(
                 f"the tree belongs to {tree.game.name}, another game than {composition.game.name}"
+                + (" (their rules differ)" if is_edited else "")
             )
         tree.game = composition.game
+    elif is_edited:
+        raise ValueError(
+            f"the tree was grown by other rules of {tree.game.name}: they, or something that they "
+            "read, changed since; search without tree=, or with a new Searcher"
+        )
     if tree.game.key(tree.state) != tree.game.key(root):
         raise ValueError("the tree was grown from another state; search without tree=")
     if tree.layout != composition.layout:
-        differ = [
-            f"{name}={before!r} (now {now!r})"
-            for (name, before), now in zip(
-                vars(tree.layout).items(), vars(composition.layout).values(), strict=True
-            )
-            if before != now
-        ]
+        now = vars(composition.layout)
+        differ = [name for name, before in vars(tree.layout).items() if before != now[name]]
+        options = dict.fromkeys(OPTIONS_OF_FIELDS.get(name, name) for name in differ)
         raise ValueError(
-            f"the tree was grown with other options: its records have {', '.join(differ)}; "
-            "search with those options, or without tree="
+            f"the tree was grown with other options, and its records differ: look at "
+            f"{', '.join(options)}; search with the options of the tree, or without tree="
         )
     if composition.options.is_gumbel and tree.root.visits > 1:
         raise ValueError(
             f"root_selection={composition.options.root_selection.name} halves a fresh root; "
             "search without tree="
         )
+    tree.state = root  # fields that are not part of the key may differ
+    if tree.is_from_file:
+        with interrupts.allowed():  # it replays the tree
+            check_actions(tree)
+        tree.is_from_file = False
 
 
 def _check_root(game: Game, root: np.record, options: Options, num_simulations: int | None) -> None:
@@ -597,9 +648,9 @@ def _tree_bytes(options: Options) -> int | None:
 def _check_count(
     num_simulations: int | None, given: tuple[Tree, ...], *, is_only_limit: bool
 ) -> None:
-    held = max((tree.simulations for tree in given), default=0)
+    held = max((tree.most_visits for tree in given), default=0)
     if is_only_limit and held + (num_simulations or 0) > MOST_SIMULATIONS:
-        raise ValueError(
+        raise UctreeError(
             f"a tree counts to {MOST_SIMULATIONS:,} simulations; got num_simulations="
             f"{num_simulations:,}" + (f" on top of {held:,}" if held else "")
         )

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import itertools
 import math
 import os
 import platform
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import metadata
 from typing import Any
@@ -30,10 +31,12 @@ from uctree.choice import (
     valued_choice,
 )
 from uctree.game import CHANCE, Game, make_rng
-from uctree.history import Samples, history_dtype, summed_samples
+from uctree.history import BestSeen, Samples, history_dtype, summed_samples
+from uctree.jsontext import finite
 from uctree.kernels.records import NONE
 from uctree.tree import Tree
 from uctree.variation import (
+    Episode,
     Place,
     Variation,
     action_field,
@@ -44,6 +47,8 @@ from uctree.variation import (
     is_action,
     merged,
     plies_left,
+    replayed,
+    shown_steps,
 )
 
 
@@ -69,6 +74,7 @@ class SearchResult:
     profile: dict[str, float] | None = None  # seconds by part of a simulation, if measured
     began: float = 0.0  # the start of the first simulation, by time.perf_counter
     samples: tuple[Samples, ...] = ()  # of each tree's root during the search
+    best_seen: tuple[BestSeen, ...] | None = ()  # by each tree; None if it is not kept
 
     @property
     def tree(self) -> Tree:
@@ -86,13 +92,18 @@ class SearchResult:
 
     # The root.
 
-    @cached_property
+    @property
     def action(self) -> Any:
-        """The action to play by `choice`, an int or a vector; None if no player is to move.
+        """The action to play by `choice`; None if no player is to move.
 
-        Proofs come first: an action proven best is played, and one proven worst is not unless no
-        other is left.
+        It is an int, a vector in a continuous game, or what a Problem calls the action. Proofs come
+        first: an action proven best is played, and one proven worst is not unless no other is left.
         """
+        return None if self._action is None else self.game.label(self.state, self._action)
+
+    @cached_property
+    def _action(self) -> Any:
+        """The action to play, as edges hold it."""
         if len(self.edges) == 0 or self._player < 0:
             return None
         among = np.flatnonzero(self._playable(self._root, self._player, self.is_proven))
@@ -197,8 +208,8 @@ class SearchResult:
         Args:
             by_bounds: raise the visits of the action with the best lower bound by [Eq. 36].
         """
-        if temperature == 0 and self.action is not None:
-            return self._dense(np.where(is_action(self.edges, self.action), 1.0, 0.0))
+        if temperature == 0 and self._action is not None:
+            return self._dense(np.where(is_action(self.edges, self._action), 1.0, 0.0))
         visits = self.edges["visits"]
         if by_bounds:
             lower, upper = self.bounds()
@@ -230,7 +241,43 @@ class SearchResult:
         """
         if by not in ("visits", "value"):
             raise ValueError(f'by is "visits" or "value"; got {by!r}')
-        return self._line(complete, by=by)
+        line = self._line(complete, by=by)
+        return replace(line, actions=self._labels(line.actions))
+
+    def _labels(self, actions: list[Any]) -> list[Any]:
+        """The actions of a line from the root on, as the game or problem calls them."""
+        state, labels = self.state, []
+        if self.game.labels is None:
+            return actions
+        for action in actions:
+            labels.append(self.game.label(state, action))
+            state, _ = self.game.step(state, action)
+        return labels
+
+    def best_episode(self) -> Episode | None:
+        """The actions of the largest return that a simulation of this search saw, and that return.
+
+        For one player and without chance, playing these actions gives this return. It counts
+        episodes that ended in the tree or in a playout; None if there was none. Estimates by an
+        evaluator do not count, nor the game's own `playout`, whose actions are not known.
+        """
+        if self.game.num_players != 1:
+            raise ValueError(
+                f"{self.game.name} has {self.game.num_players} players, and the best return of one "
+                "depends on the others; principal_variation() is the line that all would play"
+            )
+        if self.game.rules.chance is not None:
+            raise ValueError(
+                f"{self.game.name} has chance: the largest return seen was luck, which no plan "
+                "can repeat; play action by action, and search again after each outcome"
+            )
+        if self.best_seen is None:
+            raise ValueError("search_many with a Python evaluator keeps no episodes; use search()")
+        if not self.best_seen:
+            return None
+        best = max(self.best_seen, key=lambda seen: seen.total)
+        episode = replayed(self.game, self.state, best)
+        return replace(episode, actions=self._labels(episode.actions))
 
     def _line(
         self, complete: Any = None, begin: int | None = None, by: str = "visits"
@@ -255,30 +302,39 @@ class SearchResult:
 
         choose_child = valued_choice if by == "value" else robust_choice
         places = follow(Place(tuple(tree.root for tree in self.trees)), children, choose_child)
-        actions = [action for place in places[1:] for action in place.actions]
-        edges = [e for p in places[1:] for e in (p.edge, *[NONE] * (len(p.actions) - 1))]
+        actions, players, edges = list[Any](), list[int](), list[int]()
+        for before, place in itertools.pairwise(places):
+            outcomes = len(place.actions) - 1  # of chance, after the action
+            actions += place.actions
+            players += [before.nodes[0].to_play, *[CHANCE] * outcomes]
+            edges += [place.edge, *[NONE] * outcomes]
         state, completed_by = places[-1].state, None
         if complete is not None:
             completed_by, more, state = self._continue(state, len(actions), complete)
-            actions += more
-        return Variation(actions, edges, self.game.is_over(state), len(edges), completed_by)
+            actions += [action for _, action in more]
+            players += [player for player, _ in more]
+        return Variation(
+            actions, players, edges, self.game.is_over(state), len(edges), completed_by
+        )
 
     def _continue(
         self, state: np.record, depth: int, complete: Any
-    ) -> tuple[str | None, list[Any], np.record]:
-        """The name of the completion (None if the episode is over), its actions, the last state."""
+    ) -> tuple[str | None, list[tuple[int, Any]], np.record]:
+        """The name of the completion (None if the episode is over), its players and actions, and
+        the last state."""
         game, rng = self.game, make_rng(self.seed, stream=LINE_STREAM)
         name, take = completion(game, complete, rng)
         if game.is_over(state):
             return None, [], state
         limit = plies_left(game, self.state)
-        actions: list[Any] = []
+        taken: list[tuple[int, Any]] = []
         with np.errstate(over="ignore"):
-            while not game.is_over(state) and depth + len(actions) < limit:
-                chance = game.to_play(state) == CHANCE
-                actions.append(draw_outcome(game, state, rng) if chance else take(state))
-                state, _ = game.step(state, actions[-1])
-        return name, actions, state
+            while not game.is_over(state) and depth + len(taken) < limit:
+                player = game.to_play(state)
+                action = draw_outcome(game, state, rng) if player == CHANCE else take(state)
+                taken.append((player, action))
+                state, _ = game.step(state, action)
+        return name, taken, state
 
     @property
     def _player(self) -> int:
@@ -372,46 +428,51 @@ class SearchResult:
         """Everything needed to repeat this search, ready for `json.dumps`."""
         import uctree
 
-        return {
-            "uctree": uctree.__version__,
-            "numba": metadata.version("numba"),
-            "numpy": np.__version__,
-            "python": platform.python_version(),
-            "game": self.game.name,
-            "state": hashlib.sha256(self.game.key(self.state)).hexdigest(),
-            "options": described(self.options),
-            "choice": described(self.choice),
-            "seed": self.seed,
-            "simulations": self.simulations,
-            "threads": self.options.get("threads", 1),
-            "status": self.status,
-        }
+        return finite(
+            {
+                "uctree": uctree.__version__,
+                "numba": metadata.version("numba"),
+                "numpy": np.__version__,
+                "python": platform.python_version(),
+                "game": self.game.name,
+                "state": hashlib.sha256(self.game.key(self.state)).hexdigest(),
+                "options": described(self.options),
+                "choice": described(self.choice),
+                "seed": self.seed,
+                "simulations": self.simulations,
+                "threads": self.options.get("threads", 1),
+                "status": self.status,
+            }
+        )
 
     def to_json(self) -> dict[str, Any]:
         """The whole result as plain numbers, lists and strings, ready for `json.dumps`."""
-        line = self.principal_variation()
-        return {
-            "game": self.game.name,
-            "status": self.status,
-            "action": described_action(self.action),
-            "value": self.value.tolist(),
-            "solved": None if self.solved is None else self.solved.tolist(),
-            "edges": [
-                {name: _finite(row[name].tolist()) for name in self.edges.dtype.names or ()}
-                for row in self.edges
-            ],
-            "principal_variation": {
-                "actions": [described_action(action) for action in line.actions],
-                "complete": line.complete,
-            },
-            "simulations": self.simulations,
-            "seconds": self.seconds,
-            "compile_seconds": self.compile_seconds,
-            "seed": self.seed,
-            "tree": {"num_edges": self._num_edges, "num_bytes": self._num_bytes},
-            "profile": self.profile,
-            "manifest": self.manifest(),
-        }
+        line = self._line()
+        return finite(
+            {
+                "game": self.game.name,
+                "status": self.status,
+                "action": described_action(self._action),
+                "value": self.value.tolist(),
+                "solved": None if self.solved is None else self.solved.tolist(),
+                "edges": [
+                    {name: _finite(row[name].tolist()) for name in self.edges.dtype.names or ()}
+                    for row in self.edges
+                ],
+                "principal_variation": {
+                    "actions": [described_action(action) for action in line.actions],
+                    "players": line.players,
+                    "complete": line.complete,
+                },
+                "simulations": self.simulations,
+                "seconds": self.seconds,
+                "compile_seconds": self.compile_seconds,
+                "seed": self.seed,
+                "tree": {"num_edges": self._num_edges, "num_bytes": self._num_bytes},
+                "profile": self.profile,
+                "manifest": self.manifest(),
+            }
+        )
 
     def save(self, path: str | os.PathLike[str], *, complete: Any = "auto") -> None:
         """Write the result to a file: an HTML page (.html), or `to_json` (.json).
@@ -445,7 +506,7 @@ class SearchResult:
     # Text.
 
     def __repr__(self) -> str:
-        return f"<SearchResult of {self.game.name}: action {self.action}, value {self.value}>"
+        return f"<SearchResult of {self.game.name}: action {self._action}, value {self.value}>"
 
     def __str__(self) -> str:
         return "\n".join([self.game.show(self.state), "", *self._headline(), *self._table()])
@@ -475,13 +536,15 @@ class SearchResult:
         if self.status == "terminal":
             return ["The episode is over: there is nothing to search."]
         who = "chance" if self._player == CHANCE else f"player {self._player}"
-        best = "" if self.action is None else f": {self.game.show_action(self.state, self.action)}"
+        best = (
+            "" if self._action is None else f": {self.game.show_action(self.state, self._action)}"
+        )
         exact = "" if self.solved is None else f" ({self._verdict(self.solved)})"
         speed = self.simulations / max(self.seconds, 1e-9)
-        line = self._line(begin=self.action)
+        line = self._line(begin=self._action)
         end = ", to the end" if line.complete else ""
         return [
-            f"{who} to play{best}   value {_numbers(self.value)}{exact}",
+            f"{who} to move{best}   value {_numbers(self.value)}{exact}",
             f"{self.simulations:,} simulations in {self.seconds:.2f} s ({speed:,.0f}/s)"
             f"{self._ending()}",
             self.profile_line,
@@ -504,10 +567,7 @@ class SearchResult:
         return ("drawn", "won", "lost")[int(np.sign(proven[self._player]))]
 
     def _line_text(self, line: Variation) -> str:
-        words, state = [], self.state
-        for action in line.actions[:20]:
-            words.append(self.game.show_action(state, action))
-            state, _ = self.game.step(state, action)
+        words = [text for text, _ in shown_steps(self.game, self.state, line.actions[:20])]
         return " ".join(words) + (" ..." if line.depth > 20 else "")
 
     def _table(self, most: int = 12) -> list[str]:

@@ -7,31 +7,43 @@ state met and its value, a vector over the players. Each player takes the action
 that player, the first of equals (max^n), and the value of a chance state is the mean over its
 outcomes.
 
-If play can return to a state, sweeps over all states improve the values, from 0 on, until they
-converge. So endless play is worth the rewards it pays, and a draw if it pays none.
+If play can return to a state, `values_with_cycles` finds the values instead, component by component
+of the graph of states; never-ending play is worth the game's `repetition_value`.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
-from uctree import evaluators
+from uctree import evaluators, specs
+from uctree.doctor.first_look import refuse_broken
 from uctree.engine.bindings import game_bindings
-from uctree.engine.compile import Kernel, bind, compile_kernel
+from uctree.engine.compile import Kernel, bind, compile_kernel, interpreted
 from uctree.errors import BrokenGame, UctreeError
-from uctree.game import CHANCE, OVER, Game, State, StateViews
+from uctree.game import CHANCE, LARGEST, OVER, Game, State, StateViews
 from uctree.kernels.backups import add_outcome, best_reply, step_return
 from uctree.kernels.binding import UNBOUND
+from uctree.kernels.cycles import (
+    CONVERGED,
+    PROGRESS,
+    Components,
+    Graph,
+    converge,
+    find_components,
+    narrow,
+    narrow_acyclic,
+    settle_acyclic,
+    survey,
+)
+from uctree.kernels.playouts import are_bounded, is_distribution
 from uctree.kernels.rules import (
     DISCOUNT,
     GUARD_AT,
     HAS_CHANCE,
-    MAX_OUTCOMES,
     NUM_ACTIONS,
     NUM_PLAYERS,
     chance,
@@ -48,13 +60,15 @@ from uctree.kernels.status import (
     GUARD,
     NEED_CAPACITY,
 )
+from uctree.pages import document
+from uctree.pages.columns import aligned
 
 KEY_SIZE = UNBOUND  # bound when a game is solved: the bytes of a key
 
 NONE = np.int64(-1)
 PIECE = 200_000  # steps of a kernel before it returns, so that Ctrl-C works
-CONVERGED = 1e-12  # sweeps end when no value changes by more than this
-MAX_SWEEPS = 20_000
+EQUAL = 1e-9  # actions are equally good if their values differ by no more
+MOST_ROWS = 12  # of a printed table
 
 # FNV-1a, 64 bits (Fowler, Noll, Vo), folded at the end so that the low bits depend on all.
 _BASIS = np.uint64(0xCBF29CE484222325)
@@ -67,7 +81,9 @@ _HEAD = np.dtype(
         ("used", np.int64),  # states in the table
         ("placed", np.int64),  # those of them that have a slot
         ("cyclic", np.int64),  # whether a state occurred again among its descendants
-        ("stores", np.int64),  # whether records are stored, for sweeps
+        ("stores", np.int64),  # whether records are stored, for the graph
+        ("choices", np.int64),  # of all states in the table
+        ("linked", np.int64),  # states whose choices are in the graph
     ]
 )
 
@@ -132,14 +148,7 @@ def list_choices(state: Any, actions: np.ndarray, probabilities: np.ndarray, dat
     player = np.int64(state.to_play)
     if HAS_CHANCE and player == CHANCE:
         count = np.int64(chance(state, actions, probabilities, data))
-        if count < 1 or count > MAX_OUTCOMES:
-            return -BAD_CHANCE
-        total = 0.0
-        for i in range(count):
-            if not probabilities[i] >= 0.0:
-                return -BAD_CHANCE
-            total += probabilities[i]
-        return count if abs(total - 1.0) < 1e-9 else -BAD_CHANCE
+        return count if is_distribution(count, actions, probabilities) else -BAD_CHANCE
     if player < 0 or player >= NUM_PLAYERS:
         return -BAD_TO_PLAY
     count = np.int64(legal(state, actions, data))
@@ -153,14 +162,11 @@ def list_choices(state: Any, actions: np.ndarray, probabilities: np.ndarray, dat
 
 
 def step_once(state: Any, action: int, reward: np.ndarray, data: Any) -> int:
-    """Step the state and write the reward; DONE, or BAD_REWARD if it is not finite."""
+    """Step the state and write the reward; DONE, or BAD_REWARD if it is too large or NaN."""
     for player in range(NUM_PLAYERS):
         reward[player] = 0.0
     step(state, action, reward, data)
-    total = 0.0
-    for player in range(NUM_PLAYERS):
-        total += reward[player]
-    return DONE if math.isfinite(total) else BAD_REWARD
+    return DONE if are_bounded(reward) else BAD_REWARD
 
 
 def enter(
@@ -193,6 +199,7 @@ def enter(
     frame.player = states[depth].to_play
     head.used += 1
     head.placed += 1
+    head.choices += count
     head.depth = depth
     return DONE
 
@@ -282,39 +289,33 @@ def explore(
     return NONE
 
 
-def sweep(
-    heads: np.ndarray, frames: np.ndarray, states: Any, raw: np.ndarray, slots: np.ndarray,
-    keys: np.ndarray, values: np.ndarray, records: Any, is_open: np.ndarray, offsets: np.ndarray,
-    pool: np.ndarray, chances: np.ndarray, actions: np.ndarray, probabilities: np.ndarray,
-    vectors: np.ndarray, data: Any, num_steps: int,
-) -> float:  # fmt: skip
-    """Evaluate every state by its choices once more; the largest change of a value."""
-    change = 0.0
-    frame = frames[0]
-    for back in range(heads[0].used):
-        index = heads[0].used - 1 - back  # states met later are mostly nearer to an end
+def link(
+    heads: np.ndarray, states: Any, raw: np.ndarray, slots: np.ndarray, keys: np.ndarray,
+    records: Any, offsets: np.ndarray, actions: np.ndarray, probabilities: np.ndarray,
+    vectors: np.ndarray, data: Any, graph: Graph, num_states: int,
+) -> None:  # fmt: skip
+    """Write the choices of the next `num_states` states of the table to the graph."""
+    head = heads[0]
+    for index in range(head.linked, min(head.linked + num_states, head.used)):
         states[0] = records[index]
         count = list_choices(states[0], actions, probabilities, data)
-        frame.player = states[0].to_play
-        frame.next = 0
-        for player in range(NUM_PLAYERS):
-            frame.best[player] = 0.0
+        is_chance = HAS_CHANCE and states[0].to_play == CHANCE
+        choice = graph.first[index]
         for i in range(count):
-            if HAS_CHANCE and frame.player == CHANCE and probabilities[i] == 0.0:
-                continue
+            if is_chance and probabilities[i] == 0.0:
+                continue  # an impossible outcome
             states[1] = states[0]
             step_once(states[1], np.int64(actions[i]), vectors[0], data)
-            for player in range(NUM_PLAYERS):
-                frame.reward[player] = vectors[0, player]
-            entry = NONE
+            graph.after[choice] = NONE
             if states[1].to_play != OVER:
-                entry = np.int64(slots[find_slot(slots, keys, raw, np.int64(1), offsets[0])])
-            fold(frame, values, entry, probabilities[i])
-        for player in range(NUM_PLAYERS):
-            difference = abs(frame.best[player] - values[index, player])
-            change = max(change, difference / max(1.0, abs(frame.best[player])))
-            values[index, player] = frame.best[player]
-    return change
+                graph.after[choice] = slots[find_slot(slots, keys, raw, np.int64(1), offsets[0])]
+            for player in range(NUM_PLAYERS):
+                graph.paid[choice, player] = vectors[0, player]
+            graph.chance[choice] = probabilities[i]
+            choice += 1
+        graph.mover[index] = states[0].to_play
+        graph.first[index + 1] = choice
+    head.linked = min(head.linked + num_states, head.used)
 
 
 # --- driving -------------------------------------------------------------------------------------
@@ -323,8 +324,8 @@ def sweep(
 class Table:
     """The states met, with their values, and the arrays that kernels work on."""
 
-    def __init__(self, game: Game, root: np.record, stores: bool, debug: bool) -> None:
-        self.game, self.debug = game, debug
+    def __init__(self, game: Game, root: np.record, stores: bool, debug: bool, check: bool) -> None:
+        self.game, self.debug, self.check = game, debug, check
         self.num_choices = max(game.num_actions, game.max_outcomes)
         offsets = key_offsets(game)
         # The bytes of a key, in a record and in the table.
@@ -341,6 +342,7 @@ class Table:
         self.actions = np.full(2 * self.num_choices + 1024, GUARD, np.int32)
         self.probabilities = np.zeros(self.num_choices + 1024)
         self.vectors = np.zeros((1, game.num_players))
+        self.is_endless: np.ndarray | None = None  # [num_states], if play can return to a state
         self.grow_table(1024)
         self.grow_stack(64)
         self.states[0] = root
@@ -391,22 +393,51 @@ class Table:
             self.probabilities, self.vectors, self.game.data, np.int64(PIECE),
         )  # fmt: skip
 
-    def compile(self, kernel: Any) -> Kernel:
+    def graph(self) -> Graph:
+        """All states with their choices, from the records."""
+        count, num_choices = self.num_states, int(self.head["choices"][0])
+        graph = Graph(
+            np.zeros(count, np.int64),
+            np.zeros(count + 1, np.int64),
+            np.zeros(num_choices, np.int64),
+            np.zeros((num_choices, self.game.num_players)),
+            np.zeros(num_choices),
+        )
+        kernel = self.compile(link, self.link_arguments(graph))
+        while self.head["linked"][0] < count:
+            self.call(kernel, self.link_arguments(graph))
+        self.records = np.zeros(1, self.game.dtype)  # no longer needed
+        used = int(graph.first[-1])  # fewer, if outcomes are impossible
+        return graph._replace(
+            after=graph.after[:used], paid=graph.paid[:used], chance=graph.chance[:used]
+        )
+
+    def link_arguments(self, graph: Graph) -> tuple[Any, ...]:
+        raw = self.states.view(np.uint8).reshape(len(self.states), -1)
+        return (
+            self.head, self.states, raw, self.slots, self.keys, self.records, self.offsets,
+            self.actions, self.probabilities, self.vectors, self.game.data, graph, np.int64(PIECE),
+        )  # fmt: skip
+
+    def compile(self, kernel: Any, arguments: tuple[Any, ...]) -> Kernel:
         bound = game_bindings(self.game, evaluators.playout())
         bound["KEY_SIZE"] = self.keys.shape[1]
         label = f"{self.game.name}: {kernel.__name__}"
-        return compile_kernel(kernel, bound, self.arguments(), label=label, debug=self.debug)
+        look = partial(refuse_broken, self.game) if self.check else None
+        return compile_kernel(kernel, bound, arguments, label=label, debug=self.debug, before=look)
 
-    def call(self, kernel: Kernel) -> Any:
-        head, frames, states, raw, slots, keys, values, records, *rest = self.arguments()
+    def call(self, kernel: Kernel, arguments: tuple[Any, ...]) -> Any:
         if kernel.interpreted:
-            head, frames = head.view(np.recarray), frames.view(np.recarray)
-            states, records = StateViews(states), StateViews(records)
+            views: dict[int, Any] = {
+                id(self.head): self.head.view(np.recarray),
+                id(self.frames): self.frames.view(np.recarray),
+                id(self.states): StateViews(self.states),
+                id(self.records): StateViews(self.records),
+            }
+            arguments = tuple(views.get(id(each), each) for each in arguments)
         try:
             with np.errstate(over="ignore"):
-                return kernel.call(
-                    head, frames, states, raw, slots, keys, values, records, *rest
-                )  # fmt: skip
+                return kernel.call(*arguments)
         except Exception as error:
             raise BrokenGame(
                 f"{self.game.name}: a rule raised {type(error).__name__}: {error}\n  "
@@ -442,17 +473,20 @@ _PROBLEMS = {
     BAD_COUNT: "legal returned a count out of range, or wrote too many actions",
     BAD_ACTION: "legal gave an action out of range",
     BAD_TO_PLAY: "to_play is neither a player nor OVER, nor CHANCE in a game that has chance=",
-    BAD_CHANCE: "chance gave probabilities that are no distribution, or too many outcomes",
-    BAD_REWARD: "step paid a reward that is not finite",
+    BAD_CHANCE: "chance gave too many outcomes, an outcome below 0, or probabilities that are no "
+    "distribution",
+    BAD_REWARD: f"step paid a reward that is not a number of at most {LARGEST:g}",
 }
 
 
-def fill(game: Game, root: np.record, max_states: int, stores: bool, debug: bool) -> Table | None:
+def fill(
+    game: Game, root: np.record, max_states: int, stores: bool, debug: bool, check: bool
+) -> Table | None:
     """The table of all states that follow `root`; None if there are more than `max_states`."""
-    table = Table(game, root, stores, debug)
-    kernel = table.compile(explore)
+    table = Table(game, root, stores, debug, check)
+    kernel = table.compile(explore, table.arguments())
     while True:
-        status = int(table.call(kernel))
+        status = int(table.call(kernel, table.arguments()))
         if status == DONE:
             break
         if status == NEED_CAPACITY:
@@ -464,23 +498,225 @@ def fill(game: Game, root: np.record, max_states: int, stores: bool, debug: bool
             )
         if table.num_states > max_states:
             return None
-    if table.head["cyclic"][0]:
-        return _converged(table) if stores else fill(game, root, max_states, True, debug)
+    if not table.head["cyclic"][0]:
+        return table
+    if not stores:
+        return fill(game, root, max_states, True, debug, check)
+    values, table.is_endless = values_with_cycles(game, table.graph(), debug)
+    table.values[: len(values)] = values
     return table
 
 
-def _converged(table: Table) -> Table:
-    """The table after sweeps until its values no longer change."""
-    kernel = table.compile(sweep)
-    for _ in range(MAX_SWEEPS):
-        change = float(table.call(kernel))
-        if change <= CONVERGED:
-            return table
-    raise UctreeError(
-        f"{table.game.name}: play can go in circles, and the values of its {table.num_states:,} "
-        f"states did not converge in {MAX_SWEEPS:,} sweeps (the last change was {change:.2g}); "
-        "give the game a discount below 1, or a field that counts plies and an end"
-    )
+# --- play that returns to a state ----------------------------------------------------------------
+# The equations "value of a state = best or mean value of its choices" have many solutions if play
+# can go on for ever. The least one, L, is the value of the game in which never-ending play is worth
+# less than any end; sweeps from below find it. The greatest one, U, is found from above. Where they
+# agree, never-ending play does not matter.
+#
+# Else let never-ending play be worth v. A lower bound l of the values is improved in two ways:
+#   - by sweeps that start from l: player 0 may take what is known so far;
+#   - by sweeps y <- T(max(l, min(y, v))) that start from v, T being one sweep: player 1 may stop
+#     play for v anywhere, which never helps player 0.
+# If neither changes l, it is the value. Against l, player 1 takes the best choice at states worth
+# more than v, and at others what is best in the second kind of sweeps. Then the value along a play
+# never rises on average, so it converges; a play that never ends cannot stay where the value is
+# below v, since there the second kind of sweeps would have given v. So it pays at most what its
+# states are worth. Upper bounds are lower bounds with the players exchanged.
+#
+# This needs steps inside a component that pay nothing, or all pay the same player: else the sum of
+# the rewards of a play that never ends may have no limit.
+
+AGREE = 1e-9  # values found from below and from above may differ by as much
+MAX_SWEEPS = 100_000
+MAX_ROUNDS = 1_000  # of both kinds of sweeps
+
+
+def values_with_cycles(game: Game, graph: Graph, debug: bool) -> tuple[np.ndarray, np.ndarray]:
+    """The values of all states, and whether each depends on what never-ending play is worth."""
+    solver = _CycleSolver(game, graph, debug)
+    sums = graph.paid.sum(axis=1)
+    is_end = graph.after == NONE
+    total = float(sums[is_end][0]) if is_end.any() else 0.0
+    is_constant = not sums[~is_end].any() and bool((sums[is_end] == total).all())
+    if game.num_players > 2 or (
+        game.num_players == 2 and not (is_constant and (game.discount == 1.0 or total == 0.0))
+    ):
+        return solver.for_several_players(), np.zeros(len(graph.mover), bool)
+    values, is_endless = solver.for_opposed_players()
+    if game.num_players == 1:
+        return values[:, None], is_endless
+    if is_endless.any() and game.repetition_value.sum() != total:
+        raise UctreeError(
+            f"{game.name}: play can go on for ever, ends pay the players {total:g} together, and "
+            f"repetition_value {game.repetition_value.tolist()}; give Game a repetition_value that "
+            "adds up to the same"
+        )
+    return np.stack([values, total - values], axis=1), is_endless
+
+
+class _CycleSolver:
+    """Finds values component by component, each after those it leads to."""
+
+    def __init__(self, game: Game, graph: Graph, debug: bool) -> None:
+        self.game, self.graph, self.debug = game, graph, debug
+        self.num_states = len(graph.mover)
+        self.components = Components(
+            np.zeros(self.num_states, np.int64),
+            np.zeros(self.num_states + 1, np.int64),
+            np.full(self.num_states, NONE),
+        )
+        self.found = np.zeros(4)  # see `survey`
+        # Of the component at hand, and at first of none: values, lower bounds, no lower bounds.
+        self.values, self.bound, self.none = np.full((3, self.num_states), -np.inf)
+        self.kernels: dict[Any, Kernel] = {}
+        rows = np.full((5, self.num_states), NONE)
+        self.count = int(self.run(find_components, rows))
+
+    def run(self, kernel: Any, *arguments: Any) -> Any:
+        """Call a kernel with the graph and its components."""
+        arguments = (self.graph, self.components, *arguments)
+        if kernel not in self.kernels:
+            label = f"states by number: {kernel.__name__}"
+            self.kernels[kernel] = compile_kernel(
+                kernel, {}, arguments, label=label, debug=self.debug
+            )
+        return self.kernels[kernel].call(*arguments)
+
+    def sweep(self, kernel: Any, component: int, *arguments: Any) -> None:
+        """Call a kernel until it has converged."""
+        states = self.states_of(component)
+        progress = np.array([(0, np.nan)], PROGRESS)
+        num_sweeps = np.int64(min(MAX_SWEEPS, max(1, PIECE // len(states))))
+        heads = progress.view(np.recarray) if interpreted() else progress
+        while not self.run(kernel, np.int64(component), *arguments, heads, num_sweeps):
+            if progress["sweeps"][0] >= MAX_SWEEPS:
+                self.refuse(f"did not converge in {MAX_SWEEPS:,} sweeps", len(states))
+
+    def refuse(self, reason: str, num_states: int) -> None:
+        raise UctreeError(
+            f"{self.game.name}: play can go in circles, and the values of {num_states:,} of its "
+            f"{self.num_states:,} states {reason}; give the game a discount below 1, or a field "
+            "that counts plies and an end"
+        )
+
+    def states_of(self, component: int) -> np.ndarray:
+        first, end = self.components.starts[component : component + 2]
+        return self.components.order[first:end]
+
+    def survey(self, component: int, settled: np.ndarray, player: int) -> None:
+        """Write to `found` what a component pays a player."""
+        discount = self.game.discount
+        self.run(survey, np.int64(component), settled, discount, np.int64(player), self.found)
+
+    def margin(self, component: int) -> float:
+        """How far a value may lie beyond what ways out of the component pay."""
+        steps = len(self.states_of(component)) + 1.0
+        if self.game.discount < 1.0:
+            steps = 1 / (1 - self.game.discount)
+        return 1.0 + steps * float(np.abs(self.found[2:]).max())
+
+    # One player, or two with opposed payoffs: values are those of player 0.
+
+    def for_opposed_players(self) -> tuple[np.ndarray, np.ndarray]:
+        """The values of all states, and whether each depends on what never-ending play is worth."""
+        least, greatest, values = np.zeros((3, self.num_states, 1))
+        component = 0
+        while True:
+            for settled in (least, greatest, values):
+                following = self.run(
+                    settle_acyclic, np.int64(component), np.int64(self.count), settled, self.values,
+                    self.game.discount, self.found,
+                )  # fmt: skip
+            component = int(following)
+            if component == self.count:
+                return values[:, 0], (_gap(least, greatest) > AGREE)[:, 0]
+            states = self.states_of(component)
+            least[states, 0] = self.least(component, least, 1.0)
+            greatest[states, 0] = -self.least(component, greatest, -1.0)
+            if (_gap(least[states], greatest[states]) <= AGREE).all():
+                values[states] = (least[states] + greatest[states]) / 2
+            else:
+                values[states, 0] = self.between(component, values)
+            component += 1
+
+    def least(self, component: int, settled: np.ndarray, sign: float) -> np.ndarray:
+        """The least values of a component; of the mirrored game if `sign` is -1."""
+        states = self.states_of(component)
+        self.survey(component, settled, 0)
+        ends = sign * np.append(self.found[:2], self.game.repetition_value[0])
+        lowest = ends[np.isfinite(ends)].min()  # a component may have no way out
+        self.values[states] = lowest - self.margin(component)
+        self.converge(component, settled, sign, self.none, np.inf)
+        return self.values[states]
+
+    def between(self, component: int, settled: np.ndarray) -> np.ndarray:
+        """The values of a component in which never-ending play matters."""
+        states = self.states_of(component)
+        if self.found[2] < 0.0 < self.found[3]:
+            self.refuse("depend on rewards whose sum need not have a limit", len(states))
+        low, high = (sign * self.lower_bound(component, settled, sign) for sign in (1.0, -1.0))
+        if (_gap(low, high) > AGREE).any():
+            self.refuse("did not converge to the same from below and from above", len(states))
+        return (low + high) / 2
+
+    def lower_bound(self, component: int, settled: np.ndarray, sign: float) -> np.ndarray:
+        """The values of a component from below; of the mirrored game if `sign` is -1."""
+        worth = sign * float(self.game.repetition_value[0])
+        states = self.states_of(component)
+        self.bound[states] = -np.inf
+        for _ in range(MAX_ROUNDS):
+            self.values[states] = worth
+            self.converge(component, settled, sign, self.bound, worth)
+            self.converge(component, settled, sign, self.none, np.inf)
+            if (_gap(self.values[states], self.bound[states]) <= CONVERGED).all():
+                break
+            self.bound[states] = self.values[states]
+        else:
+            self.refuse(f"did not converge in {MAX_ROUNDS:,} rounds", len(states))
+        return self.values[states]
+
+    def converge(
+        self, component: int, settled: np.ndarray, sign: float, floor: np.ndarray, cap: float
+    ) -> None:
+        """Sweep over the values; states of the component count with max(floor, min(value, cap))."""
+        discount = self.game.discount
+        self.sweep(converge, component, settled, self.values, floor, cap, sign, discount)
+
+    # Several players, each of whom takes the choice that is best for that player.
+
+    def for_several_players(self) -> np.ndarray:
+        """The values of all states, if they are the same whatever never-ending play is worth."""
+        low = np.full((self.num_states, self.game.num_players), -np.inf)
+        high = -low
+        discount, component = self.game.discount, 0
+        while True:
+            component = int(
+                self.run(
+                    narrow_acyclic, np.int64(component), np.int64(self.count), low, high, discount,
+                    self.found,
+                )
+            )  # fmt: skip
+            if component == self.count:
+                return low
+            states = self.states_of(component)
+            for player, worth in enumerate(self.game.repetition_value):
+                self.survey(component, low, player)
+                margin = self.margin(component)
+                low[states, player] = min(self.found[0], worth) - margin
+                high[states, player] = max(self.found[1], worth) + margin
+            self.sweep(narrow, component, low, high, discount)
+            is_bounded = np.isfinite(low[states]).all()
+            if not (is_bounded and (_gap(low[states], high[states]) <= AGREE).all()):
+                self.refuse(
+                    "are not defined: they depend on whether the others end play", len(states)
+                )
+            low[states] = high[states] = (low[states] + high[states]) / 2
+            component += 1
+
+
+def _gap(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """How far apart values are, in relation to their size if that is above 1."""
+    return np.abs(high - low) / np.maximum(1.0, np.abs(low))
 
 
 @dataclass(frozen=True, eq=False)
@@ -492,6 +728,7 @@ class Solution:
     value: np.ndarray  # [num_players], the returns from `state` on
     states: int  # the number of different states, without those that are over
     cyclic: bool  # whether play can return to an earlier state
+    endless: int  # the number of states whose value depends on what never-ending play is worth
     _table: Table | None = field(repr=False)
 
     @cached_property
@@ -517,34 +754,122 @@ class Solution:
         """The value per player of a state that can follow the solved one."""
         if self.game.is_over(state):
             return np.zeros(self.game.num_players)
+        table, entry = self._entry_of(state)
+        return table.values[entry].copy()
+
+    def is_endless(self, state: State) -> bool:
+        """Whether a state's value depends on what never-ending play is worth.
+
+        If so, another `repetition_value` of the game could give another value.
+        """
+        if self.game.is_over(state):
+            return False
+        table, entry = self._entry_of(state)
+        return table.is_endless is not None and bool(table.is_endless[entry])
+
+    def _entry_of(self, state: State) -> tuple[Table, int]:
         key = np.frombuffer(self.game.key(state), np.uint8)
         entry = None if self._table is None else self._table.find(key)
         if self._table is None or entry is None:
             raise ValueError("this state cannot follow the one that was solved; pass it to solve")
-        return self._table.values[entry].copy()
+        return self._table, entry
+
+    @cached_property
+    def best_actions(self) -> list[int]:
+        """All actions that are as good as `action` for the player to move."""
+        if self.action is None:
+            return []
+        player = self.game.to_play(self.state)
+        best = self.action_values[self.action][player]
+        return [a for a, value in self.action_values.items() if value[player] >= best - EQUAL]
+
+    def to_json(self) -> dict[str, Any]:
+        """The solution as plain numbers, lists and strings, ready for `json.dumps`."""
+        return {
+            "game": self.game.name,
+            "to_play": self.game.to_play(self.state),
+            "value": self.value.tolist(),
+            "action": self.action,
+            "best_actions": self.best_actions,
+            "action_values": [
+                {"action": action, "value": value.tolist()}
+                for action, value in self.action_values.items()
+            ],
+            "states": self.states,
+            "cyclic": self.cyclic,
+            "endless": self.endless,
+        }
 
     def __str__(self) -> str:
-        best = "" if self.action is None else f"action {self.action}, "
+        lines = [self.game.show(self.state), "", *self._headline()]
+        if self.action_values:
+            lines += ["", *aligned(self._rows(), left=())]
+            hidden = len(self.action_values) - MOST_ROWS
+            lines += [f"... and {hidden} more"] if hidden > 0 else []
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """Board, value and table as HTML for a notebook."""
+        parts = [document.preformatted(self.game.show(self.state))]
+        parts += [document.paragraph(line) for line in self._headline()]
+        parts += [document.table(self._rows())] if self.action_values else []
+        return "".join(parts)
+
+    def _headline(self) -> list[str]:
+        """The value per player and the best actions; then the size of the game."""
+        player, size = self.game.to_play(self.state), f"{self.states:,} states"
+        if player == OVER:
+            return [f"{self.game.name}: the episode is over, there is nothing to solve"]
+        who = "chance" if player == CHANCE else f"player {player}"
+        shown = [self.game.show_action(self.state, action) for action in self.best_actions]
+        listed = ", ".join(shown[:MOST_ROWS]) + (", ..." if len(shown) > MOST_ROWS else "")
+        best = f"; best: {listed}" if shown else ""
+        values = ", ".join(f"{_signed(value)} for player {i}" for i, value in enumerate(self.value))
         circles = "; play can go in circles" if self.cyclic else ""
-        value = " ".join(f"{number:+.6g}" for number in self.value)
-        return f"{self.game.name}: {best}value {value} ({self.states:,} states{circles})"
+        if self.endless:
+            circles += f", which matters in {self.endless:,}"
+        return [f"{self.game.name}, {who} to move{best}", f"value {values} ({size}{circles})"]
+
+    def _rows(self) -> list[list[str]]:
+        """The cells of the table, titles first; the best actions come first."""
+        player = max(0, self.game.to_play(self.state))
+        ranked = sorted(self.action_values.items(), key=lambda each: -each[1][player])
+        values = [f"player {i}" for i in range(self.game.num_players)]
+        return [["action", *values]] + [
+            [self.game.show_action(self.state, action), *map(_signed, value)]
+            for action, value in ranked[:MOST_ROWS]
+        ]
+
+
+def _signed(number: float) -> str:
+    return f"{number + 0.0:+.6g}"  # the sum turns -0 into 0
 
 
 def solve(
-    game: Game, state: State | None = None, *, max_states: int = 10_000_000, debug: bool = False
+    game: Game | str,
+    state: State | None = None,
+    *,
+    max_states: int = 10_000_000,
+    debug: bool = False,
+    check: bool = True,
 ) -> Solution:
     """The exact values of a state (the start by default) and of all states that follow it.
 
     Every player takes the action that is best for that player, the first of equals in the order of
-    `legal`; chance is averaged. Endless play is worth the rewards it pays.
+    `legal`; chance is averaged. Never-ending play is worth the game's `repetition_value`, unless it
+    is discounted. With several players, or two whose payoffs do not add up to a constant, a game in
+    which play can go in circles is refused if values depend on whether players ever end it.
 
     Args:
+        game: a game, or its text, as `connect_four(rows=4, cols=5)`.
         max_states: raise a UctreeError if there are more different states.
         debug: compile with bounds checks.
+        check: as in `search`.
     """
+    game = specs.as_game(game)
     if max_states < 1:
         raise ValueError(f"max_states must be at least 1; got {max_states}")
-    solution = solve_within(game, state, max_states, debug)
+    solution = solve_within(game, state, max_states, debug, check)
     if solution is None:
         raise UctreeError(
             f"{game.name} has more than {max_states:,} states from here on; solve a later state or "
@@ -554,19 +879,23 @@ def solve(
     return solution
 
 
-def solve_within(game: Game, state: State | None, max_states: int, debug: bool) -> Solution | None:
+def solve_within(
+    game: Game, state: State | None, max_states: int, debug: bool, check: bool = True
+) -> Solution | None:
     """As `solve`, but None if there are more than `max_states` states."""
     if game.is_continuous:
-        raise TypeError(
+        raise UctreeError(
             f"the actions of {game.name} are vectors, so its states cannot be listed; "
             "continuous.solve_backward(game) solves it by backward induction"
         )
     root = game.start() if state is None else game.copy(state)
     game.legal(root)  # raises in plain Python if the rules are wrong at the root
     if game.is_over(root):
-        return Solution(game, root, np.zeros(game.num_players), 0, False, None)
-    table = fill(game, root, max_states, False, debug)
+        return Solution(game, root, np.zeros(game.num_players), 0, False, 0, None)
+    table = fill(game, root, max_states, False, debug, check)
     if table is None:
         return None
     value = table.values[0].copy()
-    return Solution(game, root, value, table.num_states, bool(table.head["cyclic"][0]), table)
+    endless = 0 if table.is_endless is None else int(table.is_endless.sum())
+    is_cyclic = bool(table.head["cyclic"][0])
+    return Solution(game, root, value, table.num_states, is_cyclic, endless, table)

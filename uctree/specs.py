@@ -31,6 +31,7 @@ from uctree.game import Game
 
 MOST_WORDS = 8  # in one action
 LONGEST = 10_000  # characters of arguments; a longer text is refused
+LONG_NUMBER = r"\d{101}"  # Python itself refuses to print numbers of more than 4,300 digits
 
 # --- calls ---------------------------------------------------------------------------------------
 
@@ -59,7 +60,7 @@ def read_arguments(
     ([3], {'heaps': (1, 2), 'c': inf})
     """
     try:
-        if len(text) > LONGEST:
+        if len(text) > LONGEST or re.search(LONG_NUMBER, text):
             raise ValueError
         call = ast.parse(f"f({text})", mode="eval").body
         if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name)):
@@ -136,22 +137,32 @@ def known(name: str, functions: Mapping[str, Callable[..., Any]], words: Iterabl
     )
 
 
-def meant(name: str, known: Iterable[str]) -> str:
+def meant(name: str, known: Iterable[str], most: int = 2) -> str:
     """The question "did you mean ...?" with the closest known names; empty if none is close."""
-    close = difflib.get_close_matches(name, known, n=2)
+    close = difflib.get_close_matches(name, known, n=most)
     return f"did you mean {' or '.join(close)}? " if close else ""
+
+
+def no_option(name: str, possible: Sequence[str]) -> str:
+    """The message for an option that a search does not have.
+
+    >>> no_option("second", ["seconds", "seed"])
+    "search has no option 'second'; did you mean seconds? It has seconds, seed"
+    """
+    hint = meant(name, possible, most=1)
+    return f"search has no option {name!r}; {hint}It has {', '.join(possible)}"
 
 
 # --- rules ---------------------------------------------------------------------------------------
 
 
 def makers(module: types.ModuleType, kind: str) -> dict[str, Callable[..., Any]]:
-    """The public functions of a module that are annotated to return `kind`, by name."""
+    """The public functions of a module that make a `kind`, by name; not conversions, `as_...`."""
     return {
         name: value
         for name, value in vars(module).items()
         if inspect.isfunction(value)
-        and not name.startswith("_")
+        and not name.startswith(("_", "as_"))
         and value.__module__ == module.__name__
         and value.__annotations__.get("return") == kind
     }
@@ -232,6 +243,29 @@ def read_game(text: str) -> Game:
     if not hasattr(module, name):
         raise UctreeError(f"{match['path']} has no {name!r}; {_games_in(module)}")
     return _made(text, name, getattr(module, name), arguments)
+
+
+def is_file(text: str) -> bool:
+    """Whether the text of a game names one of a user's file.
+
+    >>> is_file("my_game.py:race"), is_file("connect_four(rows=5)")
+    (True, False)
+    """
+    return _FILE.fullmatch(text) is not None
+
+
+def as_game(game: Game | str) -> Game:
+    """The game itself, or the one that a text names, as in `read_game`.
+
+    >>> as_game("tic_tac_toe").num_actions
+    9
+    """
+    if isinstance(game, Game):
+        return game
+    if isinstance(game, str):
+        return read_game(game)
+    got = f"the function {game.__name__}; call it" if inspect.isfunction(game) else repr(game)
+    raise TypeError(f"expected a uctree.Game or its name, as 'connect_four'; got {got}")
 
 
 def read_built_in(text: str) -> Game:
@@ -391,7 +425,7 @@ def read_actions(game: Game, texts: Sequence[str], option: str = "--actions") ->
     except UctreeError:
         # All or none: if a game shows action 0 as 1, a list that mixes both is ambiguous.
         numbers = text.replace(",", " ").split()
-        if all(number.isdecimal() for number in numbers):
+        if all(number.isdecimal() and len(number) < 20 for number in numbers):
             with contextlib.suppress(IllegalAction):
                 actions = [int(number) for number in numbers]
                 game.play(actions)

@@ -21,10 +21,18 @@ import numpy as np
 
 from uctree import treefile
 from uctree.engine.compile import Kernel, compile_kernel, interpreted
-from uctree.game import Game
-from uctree.identity import check_game, describe_game, game_from
+from uctree.engine.soundness import LEAST_TABLE, fault_of
+from uctree.errors import UctreeError
+from uctree.game import CHANCE, Game
+from uctree.identity import (
+    are_rules_edited,
+    check_game,
+    describe_game,
+    game_from,
+    rules_fingerprint,
+)
 from uctree.kernels.copying import rehash, reroot
-from uctree.kernels.records import EXACT, FIRST_BLOCK, LAZY_ABOVE, MOVER, NONE
+from uctree.kernels.records import EXACT, MOVER, NONE
 
 
 @dataclass(frozen=True)
@@ -44,6 +52,8 @@ class Layout:
     # Below the root, actions without visits have no edge but a log-prior beside the tree: a few
     # bytes to write instead of a record. In batched searches only.
     sparse: bool = False
+    answers: bool = False  # edges keep what Python answered about the step behind them
+    open_loop: bool = False  # a node stands for actions: chance has no edges, and draws its state
 
     def bindings(self) -> dict[str, Any]:
         """The bindings of kernels for this layout, by name."""
@@ -61,6 +71,8 @@ class Layout:
             "IS_CONTINUOUS": self.dim > 0,
             "DIM": self.dim,
             "IS_SPARSE": self.sparse,
+            "HAS_ANSWERS": self.answers,
+            "OPEN_LOOP": self.open_loop,
         }
 
 
@@ -101,6 +113,13 @@ def _edge_dtype(num_actions: int, max_outcomes: int, num_values: int, layout: La
         fields += [("low", np.float64), ("high", np.float64)]  # of player 0's value
     elif layout.proofs == "vectors":
         fields += [("proven", *vector), ("proof", np.int8)]  # nothing, MOVER or EXACT
+    if layout.answers:
+        fields += [
+            *([] if layout.shared else [("reward", *vector)]),  # of the edge
+            ("row", np.int32),  # the number of the state behind the edge; NONE: not known yet
+            ("count", np.int32),  # how many actions or outcomes that state has
+            ("mover", np.int8),  # its `to_play`
+        ]
     if layout.shared:
         fields += [
             ("own_sum", *vector),  # of the node's own evaluations
@@ -189,8 +208,15 @@ class Node:
         return range(0) if first == NONE else range(first, first + int(record["num_edges"]))
 
     def child(self, edge: int) -> Node:
-        """The node that one of `edges` leads to."""
+        """The node that one of `edges` leads to; below chance, an open-loop tree has no states."""
         tree = self.tree
+        if tree.layout.open_loop and self.to_play == CHANCE:
+            raise ValueError(
+                "the node comes after chance in an open-loop tree, where nodes stand for actions "
+                "and have no states; got child() or walk() below it, expected a node at which a "
+                "player moves: search without open_loop=True, or read "
+                "result.principal_variation(), which takes the most probable outcomes"
+            )
         state, _ = tree.game.step(self.state, tree.action(edge))
         node = int(tree.edges["node"][edge]) if tree.layout.shared else edge
         return Node(tree, edge if node == NONE else node, state)
@@ -209,8 +235,43 @@ class Node:
             places.extend(node.child(edge) for edge in taken)
 
 
+_blanks: weakref.WeakKeyDictionary[Game, dict[Layout, tuple[np.void, bytes, np.dtype]]]
+_blanks = weakref.WeakKeyDictionary()
+
+
+def _blank_arrays(game: Game, layout: Layout) -> tuple[np.void, np.ndarray]:
+    """The record of a root without edges, and the head of a tree that has nothing else."""
+    known = _blanks.setdefault(game, {})
+    if layout not in known:
+        root = np.zeros(1, edge_dtype(game, layout))
+        root["first"] = NONE
+        if layout.proofs == "bounds":
+            root["low"], root["high"] = -np.inf, np.inf
+        head = np.zeros(1, head_dtype(game.num_players))
+        head["used"] = 1
+        payoffs = game.payoff_range
+        head["least"] = -np.inf if payoffs is None else payoffs[:, 0]
+        head["most"] = np.inf if payoffs is None else payoffs[:, 1]
+        head["repetition"] = game.repetition_value
+        _write_range(head, payoffs)
+        known[layout] = root[0], head.tobytes(), head.dtype
+    record, content, dtype = known[layout]
+    # From bytes: NumPy copies records field by field, which takes five times as long.
+    return record, np.frombuffer(bytearray(content), dtype)
+
+
+def _write_range(head: np.ndarray, payoffs: np.ndarray | None) -> None:
+    """Let returns have this range, low and high per player; None: no return was seen yet."""
+    head["low"] = np.inf if payoffs is None else payoffs[:, 0]
+    head["high"] = -np.inf if payoffs is None else payoffs[:, 1]
+    head["factor"] = 0.0 if payoffs is None else 1.0 / (payoffs[:, 1] - payoffs[:, 0])
+
+
 class Tree:
     """The statistics of a search; pass it to `uctree.search` to continue it."""
+
+    is_from_file = False  # and `engine.legality` has not yet seen its actions
+    rules: str | None = None  # `rules_fingerprint` when it was last searched, by byte code
 
     def __init__(
         self, game: Game, state: np.record, layout: Layout, num_root_edges: int, capacity: int
@@ -218,25 +279,16 @@ class Tree:
         self.game = game
         self.state = state
         self.layout = layout
-        self.edges = np.empty(capacity, edge_dtype(game, layout))
-        self.edges[0] = 0
-        self.edges["first"][0] = NONE
-        if layout.proofs == "bounds":
-            self.edges["low"][0], self.edges["high"][0] = -np.inf, np.inf
-        self.head = np.zeros(1, head_dtype(game.num_players))
-        self.head["used"] = 1
+        blank, self.head = _blank_arrays(game, layout)
+        self.edges = np.empty(capacity, blank.dtype)
+        self.edges[0] = blank
         self.head["capacity"] = capacity
         self.head["root_player"] = state["to_play"]
-        known = game.payoff_range
-        self.head["least"] = -np.inf if known is None else known[:, 0]
-        self.head["most"] = np.inf if known is None else known[:, 1]
-        self.head["repetition"] = game.repetition_value
-        self.forget_range()
         # Sum of squared returns per edge of the root, for confidence bounds.
         self.root_squares = np.zeros((max(1, num_root_edges), num_values(game)))
         # The noise of the root: Gumbel noise, or priors with Dirichlet noise.
         self.root_noise: np.ndarray | None = None
-        self.table = empty_table(256 if layout.shared else 0)
+        self.table = empty_table(LEAST_TABLE if layout.shared else 0)
 
     def action(self, edge: int) -> Any:
         """The action of an edge: a number, or a vector."""
@@ -246,10 +298,7 @@ class Tree:
 
     def forget_range(self, seen: bool = False) -> None:
         """Reset the range of returns to the game's; to none if it is to be `seen` in the search."""
-        known = None if seen else self.game.payoff_range
-        self.head["low"] = np.inf if known is None else known[:, 0]
-        self.head["high"] = -np.inf if known is None else known[:, 1]
-        self.head["factor"] = 0.0 if known is None else 1.0 / (known[:, 1] - known[:, 0])
+        _write_range(self.head, None if seen else self.game.payoff_range)
 
     @property
     def root(self) -> Node:
@@ -259,6 +308,14 @@ class Tree:
     def simulations(self) -> int:
         """How many simulations the tree holds, from all searches."""
         return int(self.head["simulations"][0])
+
+    @property
+    def most_visits(self) -> int:
+        """The largest count of a search in the tree; a shared node may have more than the root."""
+        if not self.layout.shared:
+            return self.simulations
+        used = int(self.head["used"][0])
+        return max(self.simulations, int(self.edges["node_visits"][:used].max()))
 
     @property
     def num_edges(self) -> int:
@@ -396,6 +453,7 @@ class Tree:
         new.head["used"] = _call_copier(self.game, layout, arguments)
         new.head["capacity"] = capacity
         new.head["num_nodes"] = np.count_nonzero(new.table["node"] != NONE)
+        new.is_from_file, new.rules = self.is_from_file, self.rules
         return new
 
     # Dropping edges.
@@ -527,65 +585,103 @@ class Tree:
         }
         if self.root_noise is not None:
             arrays["root_noise"] = self.root_noise
-        header = {"game": describe_game(self.game), "layout": asdict(self.layout)}
+        header = {
+            "game": describe_game(self.game),
+            "rules": rules_fingerprint(self.game),
+            "layout": asdict(self.layout),
+        }
         treefile.write(path, header, arrays)
 
     @classmethod
-    def load(cls, path: str | Path, game: Game | None = None) -> Tree:
+    def load(cls, path: str | Path, game: Game | None = None, *, check_rules: bool = True) -> Tree:
         """The tree of a file.
 
         Args:
             game: the game of the tree; built-in games can be omitted.
+            check_rules: refuse the tree if the source of the rules was edited since. With False,
+                only what differs in the legal actions is found, when a search continues the tree.
         """
         header, arrays = treefile.read(path)
-        try:
-            layout = Layout(**header["layout"])
-            described, state = header["game"], arrays["state"]
-        except (KeyError, TypeError) as error:
-            raise ValueError(f"{path} is not a tree of uctree: it lacks {error}") from None
+        described, state = header.get("game"), arrays.get("state")
+        if not isinstance(described, dict) or state is None or state.shape != (1,):
+            raise UctreeError(
+                f"{path} is not a tree of uctree: it has no game or no state; give a file that "
+                "Tree.save wrote"
+            )
         if game is None:
             game = game_from(described)
         else:
             check_game(described, game)
-        tree = cls(game, game.copy(state[0]), layout, 1, 1)
+        if check_rules and are_rules_edited(header.get("rules"), game):
+            raise UctreeError(
+                f"{path} was grown by other rules of {game.name}: their source was edited since. "
+                "Search again; or, if the edit changes neither legal actions nor states nor "
+                "rewards, load it with check_rules=False"
+            )
+        layout = _checked_layout(path, game, header.get("layout"))
+        tree = cls(game, _checked_state(path, game, state[0]), layout, 1, 1)
+        fresh_head = tree.head
         for name in ("edges", "head", "root_squares", "table"):
             kept, own = arrays.get(name), getattr(tree, name)
             if kept is None or kept.dtype != own.dtype or kept.ndim != own.ndim:
-                raise ValueError(
+                raise UctreeError(
                     f"{path} holds {name} in the format of another version of uctree; search again "
                     "and save the new tree"
                 )
             setattr(tree, name, kept)
         tree.root_noise = arrays.get("root_noise")
+        fault = fault_of(tree, fresh_head)
+        if fault:
+            raise UctreeError(
+                f"{path} holds a tree that no search made: {fault}. Search again and save the new "
+                "tree"
+            )
+        # A search sets these when it begins.
         tree.head["capacity"] = len(tree.edges)
-        if not tree._is_sound():
-            raise ValueError(f"{path} holds a tree whose parts do not fit together; save it again")
+        tree.head["reserve"] = tree.head["remaining"] = tree.head["may_grow"] = 0
+        tree.is_from_file, tree.rules = True, rules_fingerprint(game, by_source=False)
         return tree
 
-    def _is_sound(self) -> bool:
-        """Whether every index is in range."""
-        edges, used = self.edges, int(self.head["used"][0])
-        if len(self.head) != 1 or used != len(edges) or used < 1:
-            return False
-        first, count = edges["first"].astype(np.int64), edges["num_edges"].astype(np.int64)
-        room = count
-        if self.layout.lazy or self.layout.appends:
-            limit = (
-                edges["num_legal"].astype(np.int64) if self.layout.lazy else np.zeros_like(count)
-            )
-            doubled = 1 << np.ceil(np.log2(np.maximum(FIRST_BLOCK, count))).astype(np.int64)
-            grown = np.where(limit > LAZY_ABOVE, np.minimum(limit, doubled), limit)
-            room = np.where(limit > 0, grown, doubled if self.layout.appends else count)
-        is_leaf = first == NONE
-        links = is_leaf | ((first >= 1) & (first + np.maximum(room, count) <= used))
-        good = links & (count >= 0) & (edges["action"] >= 0) & (edges["visits"] >= 0)
-        if not good.all() or (self.layout.dim and not np.isfinite(edges["vector"]).all()):
-            return False
-        if not self.layout.shared:
-            return True
-        size, nodes = len(self.table), (edges["node"], self.table["node"])
-        inside = all(bool(np.all((each >= NONE) & (each < used))) for each in nodes)
-        return inside and size & (size - 1) == 0 and bool(np.any(self.table["node"] == NONE))
+
+def _checked_layout(path: str | Path, game: Game, described: Any) -> Layout:
+    """The layout of a file's tree, if trees of this game can have it."""
+    expected = asdict(Layout())
+    layout = described if isinstance(described, dict) else {}
+    types = {name: type(value) for name, value in layout.items()}
+    if types != {name: type(value) for name, value in expected.items()}:
+        raise UctreeError(
+            f"{path} has the layout {_short(described)}, expected values for "
+            f"{', '.join(expected)}; load it with the uctree that wrote it, or search again"
+        )
+    bounded = game.zero_sum and game.num_players == 2
+    proofs = ("", "bounds" if bounded else "vectors")
+    if layout["dim"] != game.dim or layout["proofs"] not in proofs or layout["sparse"]:
+        raise UctreeError(
+            f"{path} has the layout {_short(described)}, which no tree of {game.name} has (dim is "
+            f"{game.dim}, proofs one of {proofs}, sparse False); search again"
+        )
+    return Layout(**layout)
+
+
+def _checked_state(path: str | Path, game: Game, state: Any) -> np.record:
+    """The root's state, if the rules take it."""
+    try:
+        root = game.copy(state)
+        if game.is_continuous:
+            game.to_play(root)
+            game.box(root)
+        else:
+            game.legal(root)
+    except Exception as error:  # rules may fail in any way on a state that they never reach
+        raise UctreeError(
+            f"{path} has a root that the rules of {game.name} do not take ({error}); search again "
+            "and save the new tree"
+        ) from error
+    return root
+
+
+def _short(value: Any) -> str:
+    return f"{value!r:.300}"
 
 
 _copiers: weakref.WeakKeyDictionary[Game, dict[Any, Kernel]] = weakref.WeakKeyDictionary()

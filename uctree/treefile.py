@@ -29,6 +29,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from uctree.errors import UctreeError
+from uctree.jsontext import parse_json
 
 MAGIC = b"\x93uctree\n"  # no text file begins like this
 VERSION = 1
@@ -57,7 +58,11 @@ def write(path: Name, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> 
         {"name": name, "dtype": describe_dtype(array.dtype), "shape": array.shape}
         for name, array in arrays.items()
     ]
-    text = json.dumps({"header": header, "arrays": described}, default=_plain).encode()
+    try:
+        content = {"header": header, "arrays": described}
+        text = json.dumps(content, default=_plain, allow_nan=False).encode()
+    except ValueError as error:  # JSON has no NaN and no Infinity
+        raise UctreeError(f"the header of a tree file holds JSON data: {error}") from None
     if len(text) > LARGEST_HEADER:
         raise UctreeError(
             f"the header of a tree file has at most {LARGEST_HEADER:,} bytes; got {len(text):,}. "
@@ -165,7 +170,7 @@ def _read_header(
     text = file.read(header_bytes)
     digest.update(text)
     try:
-        content = json.loads(text.decode())
+        content = parse_json(text.decode())
         header = content["header"]
         if not isinstance(header, dict):
             raise TypeError(f"the header is {header!r}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -15,6 +15,7 @@ from uctree.engine.bindings import action_room, game_bindings
 from uctree.engine.compile import bind
 from uctree.errors import BrokenGame
 from uctree.game import CHANCE, ENDLESS, Game, StateView, StateViews, random_unit
+from uctree.history import BestSeen
 from uctree.kernels.records import NONE
 from uctree.kernels.status import DONE
 from uctree.tree import Node
@@ -109,6 +110,7 @@ class Variation:
     """A line of play, such as the principal variation of a search."""
 
     actions: list[Any]  # integers, or vectors in a continuous game
+    players: list[int]  # who takes each action; CHANCE for an outcome
     # Of the actions that come from the tree, in the first tree that has them; NONE for outcomes of
     # chance, which an open-loop tree does not hold.
     edges: list[int]
@@ -142,6 +144,25 @@ def follow(
         places.append(child(best))
 
 
+def shown_steps(
+    game: Game, state: np.record, actions: Sequence[Any]
+) -> Iterator[tuple[str, np.record]]:
+    """The text of each action with who takes it, and the state after it.
+
+    >>> from uctree.games import pig
+    >>> " ".join(text for text, _ in shown_steps(pig(), pig().start(), [0, 4, 1, 0]))
+    'P0:roll chance:5 P0:stop P1:roll'
+    """
+    for action in actions:
+        player, text = game.to_play(state), game.show_action(state, action)
+        if player == CHANCE:
+            text = f"chance:{text}"
+        elif game.num_players > 1:
+            text = f"P{player}:{text}"
+        state, _ = game.step(state, action)
+        yield text, state
+
+
 @dataclass(frozen=True)
 class Place:
     """A node of the variation, in each tree that has it, and the actions that led there."""
@@ -173,6 +194,30 @@ class Place:
             nodes = [Node(node.tree, node.edge, state) for node in nodes]
             actions.append(outcome)
         return Place(tuple(nodes), tuple(actions), edges[0][1])
+
+
+@dataclass(frozen=True)
+class Episode:
+    """An episode of one player from the root to its end."""
+
+    actions: list[Any]
+    returns: float  # what the player gets, discounted as in the search
+
+
+def replayed(game: Game, state: np.record, best: BestSeen) -> Episode:
+    """The episode of the best simulation: its path, and its playout drawn again."""
+    actions: list[Any] = []
+    total, discount = 0.0, 1.0
+    rng = np.array([best.drawn], np.uint64)
+    _, take = completion(game, "playout", rng)
+    with np.errstate(over="ignore"):
+        while not game.is_over(state):
+            known = len(actions) < len(best.path)
+            actions.append(game.plain_action(best.path[len(actions)]) if known else take(state))
+            state, reward = game.step(state, actions[-1])
+            total += discount * float(reward[0])
+            discount *= game.discount
+    return Episode(actions, total)
 
 
 def completion(

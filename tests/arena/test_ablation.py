@@ -14,7 +14,7 @@ from uctree.arena import ablate, match, read_games
 from uctree.arena.ratings import rate
 
 THREE = "n_in_a_row(rows=3, cols=3, length=3, num_players=3)"
-BUDGETS = {"simulations": "10,1000"}
+BUDGETS = {"num_simulations": "10,1000"}
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +22,7 @@ def chain(tmp_path_factory):
     """Three budgets of tic-tac-toe, each against the next."""
     folder = tmp_path_factory.mktemp("chain")
     found = ablate(
-        "tic_tac_toe", {"simulations": [10, 50, 200]}, num_games=20, pairing="neighbours",
+        "tic_tac_toe", {"num_simulations": [10, 50, 200]}, num_games=20, pairing="neighbours",
         openings=1, folder=folder,
     )  # fmt: skip
     return found, folder
@@ -41,25 +41,25 @@ def without_seconds(ablation):
 
 def test_a_hundred_times_the_simulations_are_surely_stronger():
     found = ablate("tic_tac_toe", BUDGETS, num_games=40, openings=1)
-    row = found.row("simulations=1000")
+    row = found.row("num_simulations=1000")
     assert row.elo_interval[0] > 0
     assert row.score > 0.6
-    assert "differs from simulations=10: simulations=1000" in str(found)
+    assert "differs from num_simulations=10: num_simulations=1000" in str(found)
 
 
 def test_a_setting_against_its_equal_is_within_noise():
     vary = {"selection": ["ucb1(c=1)", "ucb1(c=1.0)"]}
-    found = ablate("tic_tac_toe", vary, simulations=30, num_games=40)
+    found = ablate("tic_tac_toe", vary, num_simulations=30, num_games=40)
     low, high = found.row("selection=ucb1(c=1.0)").elo_interval
     assert low < 0 < high
     assert "within noise of selection=ucb1(c=1): selection=ucb1(c=1.0)" in str(found)
 
 
 def test_two_settings_are_rated_as_their_match_is():
-    found = ablate("tic_tac_toe", {"simulations": [10, 200]}, num_games=20)
-    agents = {f"simulations={n}": f"search(simulations={n})" for n in (10, 200)}
+    found = ablate("tic_tac_toe", {"num_simulations": [10, 200]}, num_games=20)
+    agents = {f"num_simulations={n}": f"search(num_simulations={n})" for n in (10, 200)}
     played = match("tic_tac_toe", agents, num_games=20)
-    row, standing = found.row("simulations=200"), played.standings[0]
+    row, standing = found.row("num_simulations=200"), played.standings[0]
     assert (row.wins, row.draws, row.losses) == (standing.wins, standing.draws, standing.losses)
     assert row.elo == pytest.approx(played.difference(*reversed(played.agents))[0])
 
@@ -78,14 +78,14 @@ def test_elo_adds_up_along_a_chain(chain):
 
 def test_every_budget_has_rows_of_its_own():
     found = ablate(
-        "tic_tac_toe", {"selection.ucb1.c": "0.5,2"}, simulations=[20, 10], num_games=4,
+        "tic_tac_toe", {"selection.ucb1.c": "0.5,2"}, num_simulations=[20, 10], num_games=4,
         base="solver=True, choice=lcb",
     )  # fmt: skip
     assert [(row.budget, row.setting) for row in found.table] == [
-        (f"simulations={n}", f"c={c}") for n in (10, 20) for c in ("0.5", "2")
+        (f"num_simulations={n}", f"c={c}") for n in (10, 20) for c in ("0.5", "2")
     ]
     assert found.table[0].agent == (
-        "search(simulations=10, solver=True, choice='lcb', selection=ucb1(c=0.5))"
+        "search(num_simulations=10, solver=True, choice='lcb', selection=ucb1(c=0.5))"
     )
     assert all(row.games == 4 for row in found.table)
 
@@ -99,14 +99,14 @@ def test_every_budget_has_rows_of_its_own():
     ],
 )
 def test_the_pairing_determines_the_matches(pairing, met):
-    found = ablate("tic_tac_toe", {"simulations": "1,2,3"}, num_games=2, pairing=pairing)
+    found = ablate("tic_tac_toe", {"num_simulations": "1,2,3"}, num_games=2, pairing=pairing)
     assert [meeting.pair for meeting in found.meetings] == met
     openings = [[r.opening for r in meeting.result.records] for meeting in found.meetings]
     assert all(one == openings[0] for one in openings)
 
 
 def test_in_a_game_of_three_the_first_has_the_seats_that_are_left():
-    found = ablate(THREE, {"simulations": "1,100"}, num_games=12)
+    found = ablate(THREE, {"num_simulations": "1,100"}, num_games=12)
     first, second = found.table
     assert (first.games, second.games) == (24, 12)
     # It is not rated against itself: one setting wins what the other loses.
@@ -114,7 +114,7 @@ def test_in_a_game_of_three_the_first_has_the_seats_that_are_left():
 
 
 def test_alone_settings_are_compared_by_what_they_are_paid():
-    found = ablate("twenty48(max_tile=64)", {"selection.ucb1.c": "0.5,2"}, simulations=5,
+    found = ablate("twenty48(max_tile=64)", {"selection.ucb1.c": "0.5,2"}, num_simulations=5,
                    num_games=4)  # fmt: skip
     first, second = found.table
     assert (first.elo, first.score, first.more) == (None, None, 0.0)
@@ -130,7 +130,7 @@ def test_alone_an_interrupted_setting_is_compared_by_the_openings_that_it_has_pl
         if progress.done == 5:
             raise KeyboardInterrupt
 
-    found = ablate("twenty48(max_tile=64)", {"selection.ucb1.c": "0.5,2"}, simulations=5,
+    found = ablate("twenty48(max_tile=64)", {"selection.ucb1.c": "0.5,2"}, num_simulations=5,
                    num_games=4, progress=interrupt)  # fmt: skip
     first, second = found.table
     paid = [[r.returns[0] for r in meeting.result.records] for meeting in found.meetings]
@@ -163,7 +163,7 @@ def test_the_same_call_again_changes_nothing(chain):
     found, folder = chain
     before = {path.name: path.read_bytes() for path in folder.glob("*.jsonl")}
     assert sorted(before) == ["games-2-against-1.jsonl", "games-3-against-2.jsonl"]
-    again = ablate("tic_tac_toe", {"simulations": [10, 50, 200]}, num_games=20,
+    again = ablate("tic_tac_toe", {"num_simulations": [10, 50, 200]}, num_games=20,
                    pairing="neighbours", openings=1, folder=folder)  # fmt: skip
     assert without_seconds(again) == without_seconds(found)
     assert {path.name: path.read_bytes() for path in folder.glob("*.jsonl")} == before
@@ -174,7 +174,7 @@ def test_an_interrupted_ablation_is_resumed_to_the_same_end(tmp_path):
         if progress.done == 7:
             raise KeyboardInterrupt
 
-    arguments = ("tic_tac_toe", {"simulations": "1,5,20"})
+    arguments = ("tic_tac_toe", {"num_simulations": "1,5,20"})
     stopped = ablate(*arguments, num_games=6, folder=tmp_path, progress=interrupt)
     assert (stopped.status, stopped.num_games) == ("interrupted", 7)
     assert len(stopped.table) == 3
@@ -183,9 +183,9 @@ def test_an_interrupted_ablation_is_resumed_to_the_same_end(tmp_path):
 
 
 def test_more_games_leave_the_first_ones_as_they_are(tmp_path):
-    ablate("tic_tac_toe", {"simulations": "1,5"}, num_games=4, folder=tmp_path)
+    ablate("tic_tac_toe", {"num_simulations": "1,5"}, num_games=4, folder=tmp_path)
     few = read_games(tmp_path / "games-2-against-1.jsonl")
-    ablate("tic_tac_toe", {"simulations": "1,5"}, num_games=8, folder=tmp_path)
+    ablate("tic_tac_toe", {"num_simulations": "1,5"}, num_games=8, folder=tmp_path)
     many = read_games(tmp_path / "games-2-against-1.jsonl")
     assert (len(few), len(many)) == (4, 8)
     assert many[:4] == few
@@ -193,17 +193,17 @@ def test_more_games_leave_the_first_ones_as_they_are(tmp_path):
 
 def test_another_budget_is_added_to_a_folder(tmp_path):
     arguments = ("tic_tac_toe", {"selection.ucb1.c": "0.5,2"})
-    ablate(*arguments, simulations=5, num_games=2, folder=tmp_path)
-    found = ablate(*arguments, simulations=[5, 10], num_games=2, folder=tmp_path)
+    ablate(*arguments, num_simulations=5, num_games=2, folder=tmp_path)
+    found = ablate(*arguments, num_simulations=[5, 10], num_games=2, folder=tmp_path)
     assert len(found.table) == 4
     assert {path.name for path in tmp_path.glob("*.jsonl")} == {
-        "games-simulations=5-2-against-1.jsonl", "games-simulations=10-2-against-1.jsonl",
+        "games-num_simulations=5-2-against-1.jsonl", "games-num_simulations=10-2-against-1.jsonl",
     }  # fmt: skip
 
 
 def test_several_processes_play_the_same_games(chain):
     found, _ = chain
-    again = ablate("tic_tac_toe", {"simulations": [10, 50, 200]}, num_games=20,
+    again = ablate("tic_tac_toe", {"num_simulations": [10, 50, 200]}, num_games=20,
                    pairing="neighbours", openings=1, processes=2)  # fmt: skip
     assert without_seconds(again) == without_seconds(found)
 
@@ -211,9 +211,9 @@ def test_several_processes_play_the_same_games(chain):
 def test_the_folder_of_another_grid_is_refused(chain):
     _, folder = chain
     with pytest.raises(UctreeError, match=r"holds the games of another grid: vary is .*'50'"):
-        ablate("tic_tac_toe", {"simulations": "10,60"}, folder=folder)
+        ablate("tic_tac_toe", {"num_simulations": "10,60"}, folder=folder)
     with pytest.raises(UctreeError, match="another grid: game is tic_tac_toe"):
-        ablate("nim", {"simulations": [10, 50, 200]}, pairing="neighbours", folder=folder)
+        ablate("nim", {"num_simulations": [10, 50, 200]}, pairing="neighbours", folder=folder)
 
 
 def test_what_is_saved_can_be_read(chain, tmp_path):
@@ -231,13 +231,13 @@ def test_what_is_saved_can_be_read(chain, tmp_path):
 
 def test_rules_without_numbers_have_a_chart_too():
     vary = {"selection": "ucb1(),ucb1(c=0.5)"}
-    found = ablate("tic_tac_toe", vary, simulations=[5, 10], num_games=2)
+    found = ablate("tic_tac_toe", vary, num_simulations=[5, 10], num_games=2)
     assert found.chart().count("<circle") == 4
 
 
 def test_progress_counts_all_games():
     seen = []
-    ablate("tic_tac_toe", {"simulations": "1,2,3"}, num_games=2, progress=seen.append)
+    ablate("tic_tac_toe", {"num_simulations": "1,2,3"}, num_games=2, progress=seen.append)
     assert [now.done for now in seen if now.scores] == sorted(now.done for now in seen)
     assert (seen[-1].done, {now.total for now in seen}) == (4, {4})
     assert all(one.done <= other.done for one, other in itertools.pairwise(seen))
@@ -249,14 +249,14 @@ def test_progress_counts_all_games():
 @pytest.mark.parametrize(
     ("vary", "options", "message"),
     [
-        ({"solvr": "true,false"}, {}, "search has no option 'solvr'; it has simulations, .*solver"),
+        ({"solvr": "true,false"}, {}, r"no option 'solvr'; did you mean solver\? It has num_sim"),
         ({"solver": "true,perhaps"}, {}, "setting solver=perhaps: solver must be True or False"),
         ({"selection": "ucb1(),pct()"}, {}, "unknown 'pct'; did you mean puct"),
         ({"selection.ucb1.c": "1,many"}, {}, r"ucb1\(c='many'\).*signature is ucb1\(c="),
-        (BUDGETS, {"simulations": 5}, "simulations is part of the grid; omit the budget"),
-        ({"solver": "true,false"}, {"simulations": 5, "seconds": 1}, "not both"),
-        ({"solver": "true,false"}, {"simulations": [5, 5]}, "and each once"),
-        ({"solver": "true,false"}, {"simulations": 0}, "simulations must be whole numbers"),
+        (BUDGETS, {"num_simulations": 5}, "simulations is part of the grid; omit the budget"),
+        ({"solver": "true,false"}, {"num_simulations": 5, "seconds": 1}, "not both"),
+        ({"solver": "true,false"}, {"num_simulations": [5, 5]}, "and each once"),
+        ({"solver": "true,false"}, {"num_simulations": 0}, "simulations must be whole numbers"),
         ({"solver": "true,false"}, {"pairing": "some"}, "pairing is first, neighbours, all"),
     ],
 )
@@ -267,7 +267,7 @@ def test_a_mistake_is_reported_before_the_first_game(vary, options, message, tmp
 
 
 def test_a_setting_that_was_not_played_is_not_found(chain):
-    with pytest.raises(UctreeError, match=r"no setting 'c=1'.*settings are 'simulations=10'"):
+    with pytest.raises(UctreeError, match=r"no setting 'c=1'.*settings are 'num_simulations=10'"):
         chain[0].row("c=1")
 
 

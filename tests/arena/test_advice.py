@@ -11,7 +11,7 @@ import pytest
 import uctree
 from uctree import UctreeError, games
 from uctree.arena import Advice, advise, random_states
-from uctree.arena.advice import fitting_rules, num_rules_at_budgets
+from uctree.arena.advice import fitting_rules, num_decisions, num_rules_at_budgets
 from uctree.arena.references import Reference
 
 NIM = games.nim(heaps=(2, 3, 4))
@@ -25,14 +25,15 @@ def on_nim():
     )
 
 
-def made(losses, *, rules=("a()", "b()"), budgets=(10, 100), doubtful=0, exact=True):
+def made(losses, *, rules=("a()", "b()"), budgets=(10, 100), doubtful=0, exact=True, decisions=1):
     """An advice from losses by rule and budget, one list over states each."""
     n = len(next(iter(losses.values())))
     references = [Reference({0: 1.0, 1: 0.0}, 1.0, 0.01, exact, i < doubtful) for i in range(n)]
     table = {key: np.array(each, float)[:, None] for key, each in losses.items()}
     return Advice(
-        NIM, n, references, 1000, 0.01, 1, list(rules), list(budgets), table, "complete", {}
-    )
+        NIM, n, references, 1000, 0.01, 1, list(rules), list(budgets), table, "complete", {},
+        decisions,
+    )  # fmt: skip
 
 
 # --- measurements --------------------------------------------------------------------------------
@@ -45,6 +46,15 @@ def test_more_simulations_agree_more_with_exact_values(on_nim):
     assert first[0].agreement_interval[1] < first[2].agreement
     assert first[0].loss_interval[0] > first[2].loss
     assert on_nim.simulations > 2
+
+
+def test_a_budget_that_never_errs_is_as_good_as_twice_the_simulations():
+    found = advise(
+        NIM, num_positions=15, rules=["ucb1(c=0.5)"], budgets=[2, 2_000, 4_000], num_seeds=1,
+        solver=True,
+    )  # fmt: skip
+    assert found.simulations == 2_000
+    assert "2,000 simulations are as good as 4,000" in str(found)
 
 
 def test_a_short_reference_is_called_doubtful():
@@ -156,7 +166,7 @@ def test_a_difference_within_noise_keeps_the_first_rule():
 
 def test_one_state_alone_keeps_the_first_rule_and_knows_no_interval():
     found = made({("a()", 10): [0.5], ("b()", 10): [0.1], ("a()", 100): [0.5], ("b()", 100): [0.1]})
-    assert (found.rule, found.simulations) == ("a()", 10)
+    assert (found.rule, found.simulations) == ("a()", 100)
     text = str(found)
     assert "within noise: b() loses less than a() by 0.4000 (95 %: unknown)" in text
     assert ": 1 state, 1 seed each; reference" in text
@@ -165,12 +175,39 @@ def test_one_state_alone_keeps_the_first_rule_and_knows_no_interval():
     assert content["rows"][0]["loss_interval"] is None
 
 
-def test_the_budget_is_the_smallest_that_later_ones_do_not_surely_beat():
+def test_the_largest_budget_is_suggested_unless_a_smaller_one_is_shown_to_be_as_good():
     noise = [0.1, 0.0] * 10
     losses = {("a()", 10): [1.0] * 20, ("a()", 100): noise, ("a()", 1000): noise[::-1]}
     found = made(losses, rules=["a()"], budgets=[10, 100, 1000])
+    assert found.simulations == 1000
+    assert "none below is shown to be as good: 1,000 simulations gain 0.0000 over 100" in str(found)
+
+
+def test_the_smallest_budget_that_is_shown_to_be_as_good_is_suggested():
+    late = [0.1, 0.0] * 10
+    losses = {("a()", 10): [1.0] * 20, ("a()", 100): late, ("a()", 1000): late}
+    found = made(losses, rules=["a()"], budgets=[10, 100, 1000])
     assert found.simulations == 100
-    assert "beyond 100 simulations a() gains nothing significant" in str(found)
+    assert "100 simulations are as good as 1,000: 1,000 gain 0.0000" in str(found)
+
+
+def test_as_good_means_within_the_tolerance_over_a_whole_episode():
+    losses = {("a()", 10): [0.009, 0.007] * 10, ("a()", 100): [0.0] * 20}
+    assert made(losses, rules=["a()"]).simulations == 10
+    longer = made(losses, rules=["a()"], decisions=15)
+    assert longer.simulations == 100
+    assert longer.equivalence == pytest.approx(0.01 / 15)
+    assert longer.to_json()["decisions"] == 15
+
+
+def test_few_states_show_nothing_to_be_as_good():
+    losses = {("a()", 10): [0.0] * 9, ("a()", 100): [0.0] * 9}
+    assert made(losses, rules=["a()"]).simulations == 100
+
+
+def test_decisions_are_those_of_one_player():
+    assert num_decisions(games.tic_tac_toe()) == pytest.approx(3.5, abs=0.5)
+    assert num_decisions(games.nim(heaps=(1,))) == 1
 
 
 def test_a_rule_that_still_gains_asks_for_larger_budgets():
@@ -258,7 +295,7 @@ def test_progress_ends_at_its_total():
         ({"num_positions": 0}, UctreeError, "number of positions must be at least 1"),
         ({"rules": ["pct()"]}, UctreeError, "unknown 'pct'; did you mean puct"),
         ({"selection": None}, TypeError, "advise sets selection itself"),
-        ({"solvr": True}, TypeError, "search has no option 'solvr'; it has root_selection, "),
+        ({"solvr": True}, TypeError, r"no option 'solvr'; did you mean solver\? It has root"),
         ({"reference_simulations": 0}, UctreeError, "reference_simulations must be at least 1"),
     ],
 )

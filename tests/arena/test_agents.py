@@ -107,7 +107,7 @@ def test_an_agent_with_reuse_continues_its_tree(game, monkeypatch):
 
 def test_an_agent_may_reuse_its_tree_with_an_open_loop_and_against_paranoid_opponents():
     for options in ("open_loop=True", "opponents=paranoid"):
-        agents = [f"search(simulations=30, reuse=True, {options})"] * 2
+        agents = [f"search(num_simulations=30, reuse=True, {options})"] * 2
         assert play("pig(10)", agents, seed=1).end == "over", options
 
 
@@ -157,9 +157,9 @@ def test_every_agent_watches_all_actions_with_those_of_the_opening_and_of_chance
     ],
 )
 def test_an_option_of_a_search_is_read_as_python_would(text, option, value):
-    agent = make_agent(f"search(simulations=10, {text})")
+    agent = make_agent(f"search(num_simulations=10, {text})")
     assert agent.options == {option: value}
-    assert agent.simulations == 10
+    assert agent.num_simulations == 10
 
 
 def test_an_evaluator_is_read_too():
@@ -189,11 +189,14 @@ def test_a_class_a_function_and_an_agent_itself_will_do():
     agent = RandomAgent()
     assert make_agent(agent) is agent
     assert isinstance(make_agent(RandomAgent), RandomAgent)
-    assert make_agent(functools.partial(SearchAgent, simulations=5)).simulations == 5
+    assert make_agent(functools.partial(SearchAgent, num_simulations=5)).num_simulations == 5
 
 
 def test_agents_are_called_by_what_made_them():
-    assert name_of(functools.partial(SearchAgent, simulations=5)) == "SearchAgent(simulations=5)"
+    assert (
+        name_of(functools.partial(SearchAgent, num_simulations=5))
+        == "SearchAgent(num_simulations=5)"
+    )
     assert name_of(Watches) == "Watches"
     assert name_of(Watches()) == "Watches"
 
@@ -201,16 +204,23 @@ def test_agents_are_called_by_what_made_them():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("serch(simulations=3)", r"unknown 'serch'; did you mean search\? possible: random\(\)"),
-        ("search", "a search needs a budget: simulations=1000, or seconds=1"),
+        (
+            "serch(num_simulations=3)",
+            r"unknown 'serch'; did you mean search\? possible: random\(\)",
+        ),
+        ("search", "a search needs a budget: num_simulations=1000, or seconds=1"),
         ("search(100)", "cannot read the options '100'; write them as search"),
-        ("search(simulations=)", "cannot read the options 'simulations='"),
+        ("search(num_simulations=)", "cannot read the options 'num_simulations='"),
         ("search(**x)", "name each of them once"),
-        ("search(simulation=3)", "search has no option 'simulation'; it has simulations, seconds"),
-        ("search(simulations=3, seed=1)", "search has no option 'seed'"),
-        ("search(simulations=3, selection=puc())", r"selection puc\(\): unknown 'puc'; did you"),
-        ("search(simulations=3, choice=best)", "choice best: unknown 'best'"),
-        ("search(simulations=3, threads=open('x'))", "cannot read the arguments"),
+        ("search(simulation=3)", r"no option 'simulation'; did you mean num_simulations\? It has"),
+        ("search(simulations=3)", r"no option 'simulations'; did you mean num_simulations\? "),
+        ("search(num_simulations=3, seed=1)", "search has no option 'seed'"),
+        (
+            "search(num_simulations=3, selection=puc())",
+            r"selection puc\(\): unknown 'puc'; did you",
+        ),
+        ("search(num_simulations=3, choice=best)", "choice best: unknown 'best'"),
+        ("search(num_simulations=3, threads=open('x'))", "cannot read the arguments"),
         ("random(3)", r"too many positional arguments; the signature is random\(\)"),
         ("no_file.py:Agent()", "there is no file no_file.py"),
         (f"{FAILING}:Nobody()", "has no class or function 'Nobody'; its agents: .*Raises"),

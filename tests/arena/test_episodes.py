@@ -19,16 +19,16 @@ THREE = "n_in_a_row(rows=3, cols=3, length=3, num_players=3)"
 
 
 def test_a_game_is_played_to_its_end_and_pays_what_the_rules_pay():
-    record = play("tic_tac_toe", ["search(simulations=200)", "random"], seed=1)
+    record = play("tic_tac_toe", ["search(num_simulations=200)", "random"], seed=1)
     assert record.end == "over"
-    assert record.agents == ("search(simulations=200)", "random")
+    assert record.agents == ("search(num_simulations=200)", "random")
     assert record.decisions == ((len(record.actions) + 1) // 2, len(record.actions) // 2)
     assert record.seconds[0] > record.seconds[1] > 0
     record.check()
 
 
 def test_the_same_seed_gives_the_same_game_and_another_one_another():
-    agents = ["random", "search(simulations=30)"]
+    agents = ["random", "search(num_simulations=30)"]
     first = play("tic_tac_toe", agents, seed=4)
     assert without_seconds(play("tic_tac_toe", agents, seed=4)) == without_seconds(first)
     assert play("tic_tac_toe", agents, seed=5).actions != first.actions

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import os
+import random
 import shutil
+import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -12,9 +16,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.pressing import assert_nothing_stays, held, interrupted
 from uctree import Game, UctreeError
 from uctree.arena import match
-from uctree.arena.external import FOLDERS, GtpAgent, ProgramFailed, Resigned, gnugo, rhino
+from uctree.arena.external import (
+    FOLDERS,
+    MAX_SHOWN,
+    GtpAgent,
+    ProgramFailed,
+    Resigned,
+    gnugo,
+    rhino,
+)
 from uctree.games import connect_four, go, othello, tic_tac_toe, twenty48
 
 # It answers genmove by the vertices in its first argument, one after the other; a word among them
@@ -303,6 +316,149 @@ def test_arguments_out_of_range_are_refused(arguments, options, error, message: 
 def test_levels_of_gnu_go_begin_at_one() -> None:
     with pytest.raises(ValueError, match="level must be at least 1; got 0"):
         gnugo(level=0)
+
+
+# --- programs that go astray ---------------------------------------------------------------------
+
+
+def running(marker: str) -> list[str]:
+    """The processes whose command line has this word."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_bytes().decode(errors="replace").split("\0")
+        except OSError:
+            continue
+        if marker in words:
+            found.append(" ".join(words))
+    return found
+
+
+def assert_begins(marker: str) -> None:
+    until = time.monotonic() + 5.0
+    while not running(marker):
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def assert_ends(marker: str, seconds: float = 5.0) -> None:
+    until = time.monotonic() + seconds
+    while running(marker):
+        assert time.monotonic() < until, running(marker)
+        time.sleep(0.02)
+
+
+def test_what_a_program_has_started_ends_with_it() -> None:
+    # The child keeps the streams of its parent open.
+    script = "sleep 61.25 & while read -r n c; do printf '=%s\\n\\n' $n; done"
+    before = held()
+    agent = GtpAgent(["sh", "-c", script])
+    agent.begin(go(9), 0, 1)
+    assert_begins("61.25")
+    began = time.monotonic()
+    agent.close()
+    assert time.monotonic() - began < 1.5
+    assert_ends("61.25")
+    assert_nothing_stays(before)
+
+
+def test_a_program_that_dies_before_its_child_is_noticed_at_once() -> None:
+    agent = GtpAgent(["sh", "-c", "sleep 61.5 & read -r line; exit 7"])
+    began = time.monotonic()
+    with pytest.raises(ProgramFailed, match="ended with status 7 after 'boardsize 9'"):
+        agent.begin(go(9), 0, 1)
+    assert time.monotonic() - began < 3
+    assert_ends("61.5")
+
+
+ASTRAY = {
+    "lines without end": ("yes", "no full reply to 'boardsize 9' within 0.7 s"),
+    "a line without end": ("cat /dev/zero", "wrote a line of over 65,536 bytes; it was ended"),
+    "a reply without end": (
+        "read -r line; echo '=1 yes'; yes $(head -c 9999 /dev/zero | tr '\\0' x)",
+        "by over 1,048,576 characters; it was ended",
+    ),
+    "errors without end": ("yes >&2", "no full reply to 'boardsize 9' within 0.7 s"),
+    "a closed output": ("exec >&-; sleep 61.75", "ended with status -9 after 'boardsize 9'"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("habit", ASTRAY)
+def test_a_program_that_goes_astray_is_ended_in_time(habit: str) -> None:
+    script, message = ASTRAY[habit]
+    before, began = held(), time.monotonic()
+    with pytest.raises(ProgramFailed, match=message):
+        GtpAgent(["sh", "-c", script, "astray"], max_seconds=0.7).begin(go(9), 0, 1)
+    assert time.monotonic() - began < 4
+    assert_ends("astray")
+    assert_nothing_stays(before)
+
+
+def test_only_the_end_of_stderr_is_kept() -> None:
+    script = "head -c 5000000 /dev/zero | tr '\\0' x >&2; echo the end >&2; exit 3"
+    with pytest.raises(ProgramFailed, match=r"stderr: x+the end$") as caught:
+        GtpAgent(["sh", "-c", script]).begin(go(9), 0, 1)
+    assert len(str(caught.value)) < MAX_SHOWN + 200
+
+
+ORPHAN = """
+import time
+from uctree import games
+from uctree.arena.external import GtpAgent
+script = "sleep 62.25 & while read -r n c; do printf '=%s\\\\n\\\\n' $n; done; sleep 62.25"
+agent = GtpAgent(["sh", "-c", script])
+agent.begin(games.go(9), 0, 1)
+print("ready", flush=True)
+time.sleep(60)
+"""
+
+
+def test_a_program_ends_with_a_process_that_is_killed() -> None:
+    with subprocess.Popen([sys.executable, "-c", ORPHAN], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        assert_begins("62.25")
+        process.send_signal(signal.SIGKILL)
+    assert_ends("62.25")
+
+
+def test_ctrl_c_while_a_stubborn_program_is_closed_kills_it(program) -> None:
+    agent = program("stubborn", max_seconds=60)
+    agent.begin(go(9), 0, 1)
+    process, began = pid_of(agent), time.monotonic()
+    assert interrupted(lambda: agent.act(go(9).start()), 0.3) is None
+    assert is_there(process)
+    assert interrupted(lambda: agent.close() or True, 0.3) is None
+    assert time.monotonic() - began < 1.5
+    assert not is_there(process)
+
+
+PATIENT = """
+import sys
+for line in sys.stdin:
+    number, command, *words = line.split()
+    print(f"={number} {'resign' if command == 'genmove' else ''}\\n", flush=True)
+"""
+
+
+@pytest.mark.parametrize("num_moments", [5, pytest.param(200, marks=pytest.mark.slow)])
+def test_a_match_with_programs_leaves_nothing_after_ctrl_c_at_any_moment(
+    tmp_path: Path, num_moments: int
+) -> None:
+    path, rng = tmp_path / "patient.py", random.Random(1)
+    path.write_text(PATIENT)
+    agents = {"one": f"gtp('{sys.executable} -S {path}')", "other": "random"}
+    play = functools.partial(match, go(5), agents, num_games=10_000, openings=0)
+    before, num_games = held(), 0
+    for _ in range(num_moments):
+        result = interrupted(play, rng.uniform(0.0, 0.4))
+        if result is not None:
+            assert result.status == "interrupted"
+            assert [record.number for record in result.records] == [*range(len(result.records))]
+            num_games += len(result.records)
+        assert_nothing_stays(before)
+        assert_ends(str(path), seconds=0.0)
+    assert num_games > 0
 
 
 # --- the real ones --------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from uctree.arena.grids import read_grid, read_vary, split_values
 
 def agents(vary, base=""):
     grid = read_grid(vary, base)
-    return [setting.agent({"simulations": 10}) for setting in grid.settings]
+    return [setting.agent({"num_simulations": 10}) for setting in grid.settings]
 
 
 def test_several_options_make_the_full_product_in_their_order():
@@ -25,14 +25,14 @@ def test_several_options_make_the_full_product_in_their_order():
 
 def test_parameters_of_one_rule_are_put_together():
     assert agents({"selection.puct.c": [1, 2], "selection.puct.fpu": ["parent"]}) == [
-        "search(simulations=10, selection=puct(c=1, fpu='parent'))",
-        "search(simulations=10, selection=puct(c=2, fpu='parent'))",
+        "search(num_simulations=10, selection=puct(c=1, fpu='parent'))",
+        "search(num_simulations=10, selection=puct(c=2, fpu='parent'))",
     ]
 
 
 def test_a_parameter_is_put_into_the_common_rule():
     found = agents({"selection.puct.c": "1,2"}, "selection=puct(3, fpu='parent'), choice=lcb")
-    assert found[1] == "search(simulations=10, selection=puct(c=2, fpu='parent'), choice='lcb')"
+    assert found[1] == "search(num_simulations=10, selection=puct(c=2, fpu='parent'), choice='lcb')"
 
 
 def test_numbers_words_and_rules_mean_the_same_in_text_and_in_python():
@@ -57,20 +57,20 @@ def test_numbers_words_and_rules_mean_the_same_in_text_and_in_python():
         {"root_selection.gumbel.num_considered": "4,8"},
         {"stop": "decided(),value_gap()"},
         {"max_memory": "'1MB','2MB'"},
-        {"simulations": "100,200"},
+        {"num_simulations": "100,200"},
     ],
     ids=lambda vary: next(iter(vary)),
 )
 def test_any_option_of_a_search_may_vary(vary):
-    budget = {} if "simulations" in vary else {"simulations": 10}
+    budget = {} if "num_simulations" in vary else {"num_simulations": 10}
     agents = [make_agent(setting.agent(budget)) for setting in read_grid(vary).settings]
-    settings = [(agent.simulations, agent.reuse, agent.options) for agent in agents]
+    settings = [(agent.num_simulations, agent.reuse, agent.options) for agent in agents]
     assert len(settings) > 1
     assert all(one != other for one, other in itertools.combinations(settings, 2))
 
 
 def test_a_budget_in_the_grid_is_found():
-    assert read_grid({"simulations": "1,2"}).budget == "simulations"
+    assert read_grid({"num_simulations": "1,2"}).budget == "num_simulations"
     assert read_grid({"solver": "true,false"}, "seconds=0.1").budget == "seconds"
     assert read_grid({"solver": "true,false"}).budget is None
 
@@ -95,8 +95,8 @@ def test_values_are_split_at_commas_outside_of_brackets():
         ({"selection.puct.c": "1,2"}, "selection=ucb1()", "selection=ucb1.. is common to all"),
         ({"solver": "true,false"}, "solver=True", "solver both varies and is common"),
         ({"solver": "true,false"}, "solver=", "cannot read the common options 'solver='"),
-        ({"simulations": "0,5"}, "", "simulations must be whole numbers of at least 1; got 0"),
-        ({"simulations": "ten,20"}, "", "simulations must be whole numbers"),
+        ({"num_simulations": "0,5"}, "", "simulations must be whole numbers of at least 1; got 0"),
+        ({"num_simulations": "ten,20"}, "", "simulations must be whole numbers"),
         ({"seconds": "0.1,0"}, "", "seconds must be numbers above 0; got 0"),
         ({"reuse": "maybe,true"}, "", "reuse must be true or false"),
         ({"solver": [object(), True]}, "", "a value is a number or text"),

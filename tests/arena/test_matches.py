@@ -179,7 +179,7 @@ def test_progress_has_the_number_of_games_and_scores():
 
 
 def test_a_sequential_test_ends_the_match_when_it_is_decided():
-    agents = ["search(simulations=100)", "random"]
+    agents = ["search(num_simulations=100)", "random"]
     result = match("tic_tac_toe", agents, num_games=400, sprt=Sprt(0, 100))
     assert result.status == "decided"
     assert result.sprt.decision == "elo1"
@@ -210,8 +210,8 @@ def test_a_sequential_test_ends_the_match_when_it_is_decided():
         ({"sprt": Sprt(0, 9), "agents": ["random"] * 3}, "sprt tests two agents in a game of two"),
         ({"agents": ["random", "search"]}, "agent search: a search needs a budget"),
         (
-            {"agents": ["random", "search(simulations=9, solver=True, open_loop=True)"]},
-            r"agent search\(simulations=9, solver=True, open_loop=True\): ",
+            {"agents": ["random", "search(num_simulations=9, solver=True, open_loop=True)"]},
+            r"agent search\(num_simulations=9, solver=True, open_loop=True\): ",
         ),
         ({"game": THREE, "agents": [failing.Sulks] * 3}, "agent Sulks: .*two players at most"),
         ({"game": "tic_tac_to"}, "unknown game 'tic_tac_to'; did you mean tic_tac_toe"),
@@ -245,7 +245,7 @@ def test_a_match_is_stored_and_read_again(tmp_path):
 
 def test_a_match_is_resumed_and_can_become_longer(tmp_path):
     path = tmp_path / "games.jsonl"
-    agents = ["random", "search(simulations=20)"]
+    agents = ["random", "search(num_simulations=20)"]
     short = match("tic_tac_toe", agents, num_games=4, path=path)
     content = path.read_bytes()
     played = []

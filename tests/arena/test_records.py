@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 
 import pytest
 
@@ -85,6 +86,12 @@ def test_a_users_game_has_to_be_given(tmp_path):
         (1, {"end": "cut"}, "the episode is over by the rules, but 'cut' was stored"),
         (1, {"end": "resigned"}, "no player is to move at the end, but 'resigned' was stored"),
         (1, {"end": "draw"}, "line 2 is damaged: .*end is 'draw'"),
+        (1, {"returns": ["nan", "inf"]}, "line 2 is damaged: .*returns are"),
+        (1, {"returns": [True, False]}, "line 2 is damaged: .*returns are"),
+        (1, {"returns": None}, "line 2 is damaged"),
+        (1, {"decisions": [1.5, 2]}, "line 2 is damaged: .*decisions are"),
+        (1, {"actions": [10**30]}, "is not legal"),
+        (1, {"actions": [-(2**63)]}, "is not legal"),
         (1, {"number": 1.5}, "number is 1.5"),
         (1, {"forfeiter": 9}, "forfeiter is 9"),
         (2, {"number": 0}, "line 3: game 0 occurs twice"),
@@ -103,6 +110,18 @@ def test_a_line_that_is_no_json_is_named(path):
         read_games(path)
     with pytest.raises(UctreeError, match="line 3 is damaged"):
         match("tic_tac_toe", ["random", "greedy"], num_games=4, path=path)
+
+
+@pytest.mark.parametrize(
+    "value", ["NaN", "[Infinity, -Infinity]", "[1e400, 0]", "[1" + "0" * 400 + ", 0]", "[" * 50_000]
+)
+@pytest.mark.parametrize("line", [0, 1])
+def test_numbers_that_json_does_not_have_are_refused(path, line, value):
+    lines = path.read_text().splitlines()
+    lines[line] = lines[line][:-1] + f', "returns": {value}' + "}"
+    path.write_text("\n".join(lines) + "\n")
+    with pytest.raises(UctreeError, match=r"is damaged|is not the file of a match"):
+        read_games(path)
 
 
 def test_a_line_without_all_of_a_game_is_named(path):
@@ -131,3 +150,23 @@ def test_any_other_file_is_not_written_to(tmp_path, text):
     with pytest.raises(UctreeError, match="is not the file of a match"):
         match("tic_tac_toe", ["random", "greedy"], num_games=2, path=path)
     assert path.read_text() == text
+
+
+def test_files_with_random_changes_are_refused_or_read(path):
+    """Bytes are flipped, cut out, repeated or replaced by what JSON and rules do not expect."""
+    content, chance = path.read_bytes(), random.Random(1)
+    pieces = [b"NaN", b"-1", b"9" * 150, b"1e999", b"null", b'"', b"[", b"}", b"\xff", b"\n", b"{}"]
+    num_refused = 0
+    for _ in range(400):
+        changed = bytearray(content)
+        for _ in range(chance.randint(1, 3)):
+            at, length = chance.randrange(len(changed)), chance.randint(0, 6)
+            changed[at : at + length] = chance.choice(pieces)
+        if chance.random() < 0.2:
+            del changed[chance.randrange(len(changed)) :]
+        path.write_bytes(changed)
+        try:
+            read_games(path)
+        except UctreeError:
+            num_refused += 1
+    assert num_refused > 200

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from tests.pages.results import Reader
 from uctree import UctreeError, games
 from uctree.arena import MatchResult
 from uctree.arena.records import GameRecord
@@ -91,3 +92,13 @@ def test_a_result_becomes_json():
     assert content["games"] == 2
     assert content["standings"][0]["agent"] == "a"
     assert content["superiority"][0][1] > 0.5
+
+
+def test_a_notebook_shows_a_result_and_names_cannot_become_markup():
+    names = ("<b>", "search(c=1)")
+    page = result_of((0, names, (1, -1)), (0, names[::-1], (0, 0)), agents=names)._repr_html_()
+    Reader(page)
+    assert page.startswith("<p>tic_tac_toe: 2 games, 1 opening, complete</p>")
+    assert "<tr><td>&lt;b&gt;</td><td>2</td><td>1</td><td>1</td><td>0</td>" in page
+    assert "<p>&lt;b&gt; - search(c=1): " in page
+    assert result_of()._repr_html_() == "<p>tic_tac_toe: 0 games, 0 openings, complete</p>"

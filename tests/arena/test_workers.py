@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import uctree
 from tests.arena import failing
 from tests.arena.failing import FAILING
 from tests.arena.timing import all_without_seconds
+from tests.pressing import assert_nothing_stays, held, interrupted
 from tests.services import is_running
 from uctree import UctreeError, games
 from uctree.arena import SearchAgent, match, read_games
@@ -35,7 +37,7 @@ def test_a_game_that_cannot_be_sent_to_another_process_says_so():
 
 
 def test_several_processes_play_the_same_games_as_one(tmp_path):
-    agents = ["search(simulations=20)", f"{FAILING}:Raises(2)", "greedy"]
+    agents = ["search(num_simulations=20)", f"{FAILING}:Raises(2)", "greedy"]
     one = match("tic_tac_toe", agents, num_games=6)
     two = match("tic_tac_toe", agents, num_games=6, processes=2, path=tmp_path / "games.jsonl")
     assert all_without_seconds(two.records) == all_without_seconds(one.records)
@@ -185,6 +187,32 @@ def test_ctrl_c_in_a_terminal_ends_the_workers_too(tmp_path, processes):
     assert status == "interrupted"
     assert int(number) == len(read_games(path)) >= 3
     assert not any(is_running(int(name)) for name in os.listdir(notes))
+
+
+@pytest.mark.parametrize("num_moments", [5, pytest.param(200, marks=pytest.mark.slow)])
+def test_ctrl_c_at_any_moment_leaves_nothing_behind_and_the_match_resumes(tmp_path, num_moments):
+    def work():
+        path = tmp_path / f"{num_matches}.jsonl"
+        return match("tic_tac_toe", agents, num_games=30, processes=2, path=path)
+
+    agents = [f"{FAILING}:Slow(0.01, {str(tmp_path)!r})", "random"]
+    num_matches, num_cut, rng, began = 0, 0, random.Random("match"), time.monotonic()
+    expected = all_without_seconds(work().records)
+    seconds, before = time.monotonic() - began, held()
+    num_matches = 1
+    for _ in range(num_moments):
+        result = interrupted(work, rng.uniform(0.0, 0.6 * seconds))
+        assert_nothing_stays(before)
+        num_cut += result is None or result.status == "interrupted"
+        if result is not None:
+            played = {record.number for record in result.records}
+            wanted = [each for each in expected if each["number"] in played]
+            assert all_without_seconds(result.records) == wanted
+            num_matches += result.status == "complete"  # another file
+    result = work()
+    assert result.status == "complete"
+    assert all_without_seconds(result.records) == expected
+    assert num_cut > 0
 
 
 def test_a_script_without_a_guard_gets_a_hint(tmp_path):

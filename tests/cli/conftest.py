@@ -167,6 +167,6 @@ def play(run, monkeypatch):
 
     def play(game: str, *typed: str, options: tuple[str, ...] = ()) -> str:
         monkeypatch.setattr(sys, "stdin", io.StringIO("".join(f"{line}\n" for line in typed)))
-        return run("play", game, "--simulations", "200", "--seed", "1", *options)
+        return run("play", game, "--num-simulations", "200", "--seed", "1", *options)
 
     return play

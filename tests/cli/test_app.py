@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import warnings
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +14,17 @@ import uctree
 from uctree import choice, cli, specs, stopping
 
 pytestmark = pytest.mark.usefixtures("own_cache", "imports_are_undone")
+
+
+COMMANDS = [
+    "ablate", "advise", "bench", "cache", "check", "continuous", "diff", "export", "games", "match",
+    "new", "play", "principle", "report", "search", "solve", "train",
+]  # fmt: skip
+
+
+def test_the_page_on_the_command_line_has_every_command():
+    text = (Path(__file__).parents[2] / "docs" / "command_line.md").read_text()
+    assert sorted(re.findall(r"^\| \[`uctree (\w+)", text, re.M)) == COMMANDS
 
 
 def test_version_is_that_of_the_package(run):
@@ -69,7 +81,7 @@ def test_arguments_may_be_positional(refused, file):
 def test_the_only_game_of_a_file_needs_no_name(run, tmp_path):
     path = tmp_path / "one_game.py"
     path.write_text("import uctree\n\nstandard = uctree.games.connect_four()\n")
-    assert "player 0 to play" in run("search", str(path), "--simulations", "10")
+    assert "player 0 to move" in run("search", str(path), "--num-simulations", "10")
 
 
 @pytest.mark.parametrize(
@@ -101,7 +113,7 @@ def test_a_wrong_game_is_explained_in_one_line(refused, file, game, message):
 
 
 def test_a_game_that_does_not_compile_says_where(refused, file):
-    message = refused("search", f"{file}:uncompilable", "--simulations", "10")
+    message = refused("search", f"{file}:uncompilable", "--num-simulations", "10")
     assert "does not compile" in message
     assert "user_games.py, line" in message
 
@@ -122,13 +134,15 @@ def test_a_file_that_cannot_be_imported_says_where(refused, tmp_path, source, me
 @pytest.mark.parametrize(
     ("tokens", "message"),
     [
-        ("search connect_four --simulations 0", "--simulations must be at least 1; got 0"),
+        ("search connect_four --num-simulations 0", "--num-simulations must be at least 1; got 0"),
+        ("search connect_four --simulations 9", "Did you mean --num-simulations?"),
+        ("continuous leap --simulations 9", "Did you mean --num-simulations?"),
         ("search connect_four --seconds 0", "--seconds must be above 0; got 0"),
         ("search connect_four --seconds nan", "--seconds must be above 0; got nan"),
         ("play connect_four --seconds -1", "--seconds must be above 0; got -1"),
-        ("bench connect_four --simulations -5", "--simulations must be at least 1; got -5"),
+        ("bench connect_four --num-simulations -5", "--num-simulations must be at least 1; got -5"),
         ("search connect_four --c -1", "--c must be a number of at least 0; got -1"),
-        ("search connect_four --simulations many", 'unable to convert "many" into int'),
+        ("search connect_four --num-simulations many", 'unable to convert "many" into int'),
         ("search connect_four --actions 3,9", "--actions, number 2: '9' is not a legal action"),
         (
             "search connect_four --actions 1,2,1,2,1,2,1,6",
@@ -139,7 +153,9 @@ def test_a_file_that_cannot_be_imported_says_where(refused, tmp_path, source, me
         ("play connect_four --against nobody", "nobody"),
         ("play", "GAME requires an argument"),
         ("diff a.tree", "SECOND requires an argument"),
-        ("serach connect_four", 'Unknown command "serach". Did you mean "search"?'),
+        ("serach connect_four", "unknown command 'serach'; did you mean search"),
+        ("xyzzy", f"unknown command 'xyzzy'; commands: {', '.join(COMMANDS)}\n"),
+        ("search connect_four --foo 1", "Unknown option: --foo. See uctree search --help"),
     ],
 )
 def test_a_wrong_option_is_explained_in_one_line(refused, tokens, message):
@@ -215,7 +231,7 @@ def test_words_numbers_and_switches_reach_the_search(options):
 
 def test_every_choice_can_be_named():
     words = {*specs.RULES["choice"][2], *specs.makers(choice, "Choice")}
-    for word in words - {"as_choice", "gumbel"}:
+    for word in words - {"gumbel"}:
         assert choice.as_choice(word).name == word
     with pytest.raises(ValueError, match="choice is one of") as caught:
         choice.as_choice("no such")
@@ -243,7 +259,7 @@ def test_every_choice_can_be_named():
         ),
         ("--widening wide()", r"--widening wide\(\): unknown 'wide'; .*possible: widening\(k="),
         ("--chance always", "unknown 'always'; possible: sample, proportional, outcome_widening"),
-        ("--choice best", r"unknown 'best'; .*possible: robust, max, .*lcb\("),
+        ("--choice best", r"unknown 'best'; .*possible: robust, max, .*lcb\([^)]*\)$"),
         ("--parallel leaf", "Choose from: .*auto.*root.*tree"),
         ("--opponents friendly", "Choose from: .*maxn.*paranoid"),
         ("--threads two", 'unable to convert "two" into int'),

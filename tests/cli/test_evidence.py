@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
+import uctree
 from uctree import cli, games
+from uctree.cli.evidence import read_openings
 
 ROOT = Path(__file__).parents[2]
 
@@ -56,6 +58,21 @@ def test_a_match_is_stored_shown_and_resumed(capsys, tmp_path):
     assert json.loads(content)["number"] == 3
 
 
+@pytest.mark.parametrize(
+    "text", ["9" * 5000, "Infinity", "NaN", "1e400", "-1", "[" * 5000, "\x00", "0 " * 500]
+)
+def test_openings_that_are_no_actions_are_refused(text, tmp_path):
+    path = tmp_path / "openings.txt"
+    path.write_text(text + "\n")
+    with pytest.raises(uctree.UctreeError, match="line 1"):
+        read_openings(games.tic_tac_toe(), str(path))
+
+
+def test_a_huge_number_of_plies_is_taken_for_a_file():
+    with pytest.raises(uctree.UctreeError, match=r"."):
+        read_openings(games.tic_tac_toe(), "9" * 5000)
+
+
 def test_openings_may_be_written_with_spaces_and_commas_inside_an_action(capsys, tmp_path):
     path, openings = tmp_path / "games.jsonl", tmp_path / "openings.txt"
     openings.write_text("heap 1, take 1, heap 2, take 2\n")
@@ -79,11 +96,11 @@ def test_openings_come_from_a_file_as_the_game_shows_them_or_as_numbers(capsys, 
 
 
 def test_a_sequential_test_prints_its_decision(capsys):
-    tokens = ["tic_tac_toe", "search(simulations=100)", "random", "--sprt", "0,100"]
+    tokens = ["tic_tac_toe", "search(num_simulations=100)", "random", "--sprt", "0,100"]
     status, out, _ = run(capsys, "match", *tokens)
     assert status == 0
     assert "decided" in out.splitlines()[0]
-    assert "sequential test of search(simulations=100) - random: the larger difference is" in out
+    assert "test of search(num_simulations=100) - random: the larger difference is" in out
 
 
 def test_agents_with_one_text_get_numbers(capsys):

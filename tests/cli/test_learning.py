@@ -17,7 +17,7 @@ import pytest
 import uctree
 from uctree import cli, games
 from uctree.cli import learning
-from uctree.learn import describe_options
+from uctree.learn import Run, describe_options
 
 torch = pytest.importorskip("torch", reason="the extra learn is not installed")
 pytest.importorskip("safetensors", reason="the extra learn is not installed")
@@ -52,12 +52,18 @@ def test_training_prints_its_results_and_the_same_command_resumes(capsys, tmp_pa
     status, out, err = run(capsys, *tokens, 1)
     assert status == 0
     assert out.startswith(f"{tmp_path / 'run'}: iteration 1\n  score ")
+    assert f"write a report: uctree report {tmp_path / 'run'}\n" in out
     assert f"uctree play tic_tac_toe --run {tmp_path / 'run'}" in out
     assert "iteration 1 of 1" in err
     assert "simulations/s; losses: policy " in err
     status, out, err = run(capsys, *tokens, 2)
     assert out.startswith(f"{tmp_path / 'run'}: iteration 2\n")
     assert "iteration 1 of 2" not in err
+
+
+def test_the_report_of_ones_own_game_needs_the_game(folder):
+    text = learning._summary(Run.open(folder), "my games.py:race:goal=5")
+    assert f"write a report: uctree report {folder} --game 'my games.py:race:goal=5'\n" in text
 
 
 def test_every_option_is_a_flag_with_its_description(capsys, monkeypatch):
@@ -219,7 +225,7 @@ def test_a_folder_that_is_no_run_is_refused(capsys, tmp_path):
 def test_play_searches_with_the_network_of_a_run(capsys, folder, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.StringIO("5\nquit\n"))
     status, out, _ = run(
-        capsys, "play", "tic_tac_toe", "--run", folder, "--simulations", 20, "--seed", 1
+        capsys, "play", "tic_tac_toe", "--run", folder, "--num-simulations", 20, "--seed", 1
     )
     assert status == 0
     assert f"The search uses the network of {folder}, iteration 2." in out
@@ -231,14 +237,14 @@ def test_play_searches_with_the_network_of_a_run(capsys, folder, monkeypatch):
 def test_play_connect_four_uses_the_pretrained_network(capsys, monkeypatch):
     for more, is_used in (((), True), (("--solver",), False)):
         monkeypatch.setattr(sys, "stdin", io.StringIO("4\nquit\n"))
-        status, out, _ = run(capsys, "play", "connect_four", "--simulations", 20, *more)
+        status, out, _ = run(capsys, "play", "connect_four", "--num-simulations", 20, *more)
         assert status == 0
         assert ("The search uses the network that comes with uctree" in out) == is_used
 
 
 @pytest.mark.parametrize("missing", [("torch", "safetensors"), ("torch",)])
 def test_without_the_extra_play_says_so_and_searches_by_playouts(missing):
-    tokens = ["play", "connect_four", "--simulations", "20"]
+    tokens = ["play", "connect_four", "--num-simulations", "20"]
     done = without_torch(tokens, missing, input="4\nquit\n")
     assert done.returncode == 0
     assert "The pretrained network of connect_four cannot be used: " in done.stdout
@@ -248,7 +254,8 @@ def test_without_the_extra_play_says_so_and_searches_by_playouts(missing):
 
 def test_a_network_can_be_watched_against_the_search(capsys, folder):
     status, out, _ = run(
-        capsys, "play", "tic_tac_toe", "--against", f"network(run='{folder}')", "--simulations", 20,
+        capsys, "play", "tic_tac_toe", "--against", f"network(run='{folder}')",
+        "--num-simulations", 20,
     )  # fmt: skip
     assert status == 0
     assert f"The search is player 0 against network(run='{folder}')." in out

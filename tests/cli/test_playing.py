@@ -39,7 +39,7 @@ def test_an_illegal_action_is_asked_for_again(play, file):
 
 def test_a_hint_is_the_table_of_a_search(play, file):
     output = play(f"{file}:race", "hint", "quit")
-    assert "player 0 to play: +1" in output
+    assert "player 0 to move: +1" in output
     assert re.search(r"action +visits +share", output)
 
 
@@ -190,7 +190,7 @@ def test_the_search_plays_against_an_agent(play, file):
     ],
 )
 def test_an_agent_that_fails_is_reported(file, agents, capsys, against, message):
-    tokens = ["play", f"{file}:race", "--against", f"{agents}:{against}", "--simulations", "50"]
+    tokens = ["play", f"{file}:race", "--against", f"{agents}:{against}", "--num-simulations", "50"]
     assert cli.main(tokens) == 2
     assert message in capsys.readouterr().err
 

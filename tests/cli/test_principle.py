@@ -9,7 +9,7 @@ from uctree.cli import main
 
 def test_the_command_prints_tables_json_and_a_page(capsys, tmp_path):
     page = tmp_path / "study.html"
-    options = ["--simulations", "2000", "--nodes", "2", "--seed", "3", "--actions", "4"]
+    options = ["--num-simulations", "2000", "--nodes", "2", "--seed", "3", "--actions", "4"]
     assert main(["principle", "connect_four", *options, "--page", str(page)]) == 0
     printed = capsys.readouterr().out
     for word in ("edges of root", "classical", "validity", "free energy", "measured"):

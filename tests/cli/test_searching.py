@@ -1,4 +1,4 @@
-"""The commands `uctree search` and `uctree diff`."""
+"""The commands `uctree search`, `uctree solve` and `uctree diff`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("own_cache", "imports_are_undone")
 
 
 def test_search_prints_the_table_of_the_result(run):
-    output = run("search", "connect_four", "--simulations", "500", "--seed", "3")
+    output = run("search", "connect_four", "--num-simulations", "500", "--seed", "3")
     game = uctree.games.connect_four()
     result = uctree.search(game, game.start(), num_simulations=500, seed=3)
     timeless = [
@@ -29,7 +29,7 @@ def test_search_prints_the_table_of_the_result(run):
 
 
 def test_search_gives_json_that_names_the_same_visits(run):
-    options = ("--simulations", "500", "--seed", "3", "--c", "0.5", "--json")
+    options = ("--num-simulations", "500", "--seed", "3", "--c", "0.5", "--json")
     game = uctree.games.connect_four()
     shown = ",".join(game.show_action(game.start(), action) for action in (3, 3, 2))
     output = json.loads(run("search", "connect_four", "--actions", shown, *options))
@@ -43,12 +43,12 @@ def test_search_gives_json_that_names_the_same_visits(run):
 
 @pytest.mark.parametrize("written", ["+2,+1", "+2 +1", "+2, +1", "1,0", "1 0"])
 def test_actions_are_written_as_shown_or_as_numbers(run, file, written):
-    output = run("search", f"{file}:race", "--actions", written, "--simulations", "10")
+    output = run("search", f"{file}:race", "--actions", written, "--num-simulations", "10")
     assert output.startswith("total 3 of 4\n")
 
 
 def test_actions_may_be_separate_words(run, file):
-    output = run("search", f"{file}:race", "--actions", "+2", "+1", "--simulations", "10")
+    output = run("search", f"{file}:race", "--actions", "+2", "+1", "--num-simulations", "10")
     assert output.startswith("total 3 of 4\n")
 
 
@@ -61,16 +61,16 @@ def test_actions_may_be_separate_words(run, file):
     ],
 )
 def test_actions_include_chance_outcomes_and_may_hold_spaces(run, file, words):
-    output = run("search", f"{file}:coins", "--actions", *words, "--simulations", "50")
-    assert "chance to play" in output
+    output = run("search", f"{file}:coins", "--actions", *words, "--num-simulations", "50")
+    assert "chance to move" in output
     assert "heads" in output
 
 
 @pytest.mark.parametrize("written", [["--actions=-0.2,2.5"], ["--actions", "-0.2", "2.5"]])
 def test_actions_that_are_vectors_are_written_as_numbers(run, written):
-    output = run("search", "loss_game", *written, "--simulations", "50")
+    output = run("search", "loss_game", *written, "--num-simulations", "50")
     assert output.startswith("x1: -0.2\nx2: 2.5\nx3: -\n")
-    assert "player 2 to play" in output
+    assert "player 2 to move" in output
 
 
 def test_an_episode_that_is_over_is_not_searched(run, file):
@@ -131,10 +131,47 @@ def test_ctrl_c_prints_the_result_so_far():
     ids=lambda tokens: tokens[0],
 )
 def test_a_search_follows_its_options(run, tokens):
-    output = run("search", "tic_tac_toe", "--simulations", "500", "--json", *tokens)
+    output = run("search", "tic_tac_toe", "--num-simulations", "500", "--json", *tokens)
     result = json.loads(output)
     assert result["action"] in range(9)
     assert result["simulations"] <= 500
+
+
+BEYOND = """
+import numpy as np
+import uctree
+
+Position = np.dtype([("cells", np.int8, 3), ("ply", np.int8), ("to_play", np.int8)])
+
+
+def legal(state, actions):
+    actions[0] = 0
+    return 1
+
+
+def step(state, action, reward):
+    state.cells[state.ply] = 1
+    state.ply += 1
+    state.to_play = uctree.OVER if state.ply == 4 else 0
+
+
+game = uctree.Game(Position, legal, step, num_players=1, num_actions=1, name="beyond")
+"""
+
+
+@pytest.mark.parametrize(
+    ("tokens", "message"),
+    [
+        ((), "beyond: out-of-bounds: step raised IndexError: index 3 is out of bounds"),
+        (("--no-check", "--debug"), "beyond: a rule or evaluator raised IndexError"),
+    ],
+    ids=["checked", "debug"],
+)
+def test_a_broken_game_is_named_with_its_line(refused, tmp_path, tokens, message):
+    (tmp_path / "beyond.py").write_text(BEYOND)
+    text = refused("search", str(tmp_path / "beyond.py"), "--num-simulations", "10", *tokens)
+    assert message in text
+    assert "state.cells[state.ply] = 1" in text
 
 
 @pytest.mark.parametrize(
@@ -158,12 +195,45 @@ def test_options_that_exclude_each_other_are_explained_in_one_line(refused, toke
     assert line.count("\n") == 1
 
 
+# --- solve ---------------------------------------------------------------------------------------
+
+
+def test_solve_prints_the_value_per_player_and_the_best_actions(run):
+    lines = run("solve", "tic_tac_toe", "--actions", "1,5,9").splitlines()
+    assert lines[4:6] == [
+        "tic_tac_toe, player 1 to move; best: 2, 4, 6, 8",
+        "value +0 for player 0, +0 for player 1 (153 states)",
+    ]
+
+
+def test_solve_gives_json(run):
+    output = json.loads(run("solve", "tic_tac_toe", "--json"))
+    assert (output["value"], output["states"]) == ([0, 0], 4520)
+    assert output["best_actions"] == list(range(9))
+
+
+@pytest.mark.parametrize(
+    ("tokens", "message"),
+    [
+        ("leap", "the actions of leap are vectors, so its states cannot be listed"),
+        ("tic_tac_toe --max-states 100", "tic_tac_toe has more than 100 states from here on"),
+        ("tic_tac_toe --max-states 0", "max_states must be at least 1; got 0"),
+        ("tic_tac_toe nim", "uctree solve does not take 'nim' as well. See uctree solve --help"),
+        ("tick_tack_toe", "unknown game 'tick_tack_toe'; did you mean tic_tac_toe? Built in: "),
+    ],
+)
+def test_what_cannot_be_solved_is_explained_in_one_line(refused, tokens, message):
+    line = refused("solve", *tokens.split())
+    assert line.startswith(f"uctree: {message}")
+    assert line.count("\n") == 1
+
+
 # --- trees as files, diff ------------------------------------------------------------------------
 
 
 def test_a_saved_tree_can_be_continued(run, tmp_path):
     path = str(tmp_path / "a.tree")
-    budget = ("--simulations", "300", "--seed", "3")
+    budget = ("--num-simulations", "300", "--seed", "3")
     run("search", "connect_four:rows=5", "--actions", "4,4", *budget, "--save-tree", path)
     output = run("search", "--tree", path, *budget, "--save-tree", path, "--json")
     game = uctree.games.connect_four(rows=5)
@@ -176,18 +246,27 @@ def test_a_saved_tree_can_be_continued(run, tmp_path):
 
 def test_a_page_is_saved(run, tmp_path):
     path = tmp_path / "a.html"
-    run("search", "tic_tac_toe", "--simulations", "300", "--threads", "2", "--save-page", str(path))
+    run(
+        "search",
+        "tic_tac_toe",
+        "--num-simulations",
+        "300",
+        "--threads",
+        "2",
+        "--save-page",
+        str(path),
+    )
     assert "A search of tic_tac_toe" in path.read_text("utf-8")
 
 
 def test_a_tree_of_a_users_game_needs_the_game(run, refused, file, tmp_path):
     path = str(tmp_path / "race.tree")
-    run("search", f"{file}:race", "--simulations", "50", "--save-tree", path)
+    run("search", f"{file}:race", "--num-simulations", "50", "--save-tree", path)
     message = refused("search", "--tree", path)
     assert "the tree is of the game 'race'" in message
     assert "file.py:name" in message
-    run("search", f"{file}:race", "--tree", path, "--simulations", "50")
-    assert "player 0 to play" in run("diff", path, path, "--game", f"{file}:race")
+    run("search", f"{file}:race", "--tree", path, "--num-simulations", "50")
+    assert "player 0 to move" in run("diff", path, path, "--game", f"{file}:race")
     assert "differs: name is 'race'" in refused("search", "connect_four", "--tree", path)
 
 
@@ -215,7 +294,7 @@ def trees(tmp_path_factory):
 def test_diff_shows_two_searches_side_by_side(run, monkeypatch, trees):
     monkeypatch.chdir(trees)
     output = run("diff", "a.tree", "b.tree")
-    assert "connect_four, player 1 to play\n" in output
+    assert "connect_four, player 1 to move\n" in output
     assert re.search(r"^a  a\.tree, 300 simulations: \d   value [+-]0\.\d+$", output, re.MULTILINE)
     assert re.search(r"^b  b\.tree, 3,000 simulations: \d   value", output, re.MULTILINE)
     assert re.search(r"visits differ by 0\.\d+ \(total variation\), value by [+-]", output)

@@ -13,9 +13,11 @@ from uctree import cli
 
 def test_ablate_prints_a_table_and_fills_a_folder(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert cli.main(["ablate", "tic_tac_toe", "--vary", "simulations=1,20", "--games", "4"]) == 0
+    assert (
+        cli.main(["ablate", "tic_tac_toe", "--vary", "num_simulations=1,20", "--games", "4"]) == 0
+    )
     printed = capsys.readouterr()
-    assert "simulations=20" in printed.out
+    assert "num_simulations=20" in printed.out
     assert printed.err == "uctree: wrote ablation-tic_tac_toe\n"
     names = {path.name for path in (tmp_path / "ablation-tic_tac_toe").iterdir()}
     assert names == {
@@ -25,21 +27,21 @@ def test_ablate_prints_a_table_and_fills_a_folder(tmp_path, capsys, monkeypatch)
 
 def test_ablate_reads_budgets_and_common_options(tmp_path, capsys):
     status = cli.main(
-        ["ablate", "tic_tac_toe", "--vary", "selection.ucb1.c=0.5,2", "--simulations", "5,10",
+        ["ablate", "tic_tac_toe", "--vary", "selection.ucb1.c=0.5,2", "--num-simulations", "5,10",
          "--base", "solver=True", "--games", "2", "--folder", str(tmp_path), "--json"]
     )  # fmt: skip
     content = json.loads(capsys.readouterr().out)
     rows = content["rows"]
     assert status == 0
     assert content["settings"] == {"openings": 2, "seed": 0, "max_seconds": None}
-    assert [row["budget"] for row in rows] == ["simulations=5"] * 2 + ["simulations=10"] * 2
-    assert rows[0]["agent"] == "search(simulations=5, solver=True, selection=ucb1(c=0.5))"
+    assert [row["budget"] for row in rows] == ["num_simulations=5"] * 2 + ["num_simulations=10"] * 2
+    assert rows[0]["agent"] == "search(num_simulations=5, solver=True, selection=ucb1(c=0.5))"
 
 
 def test_ablate_reads_openings_from_a_file(tmp_path, capsys):
     (tmp_path / "openings.txt").write_text("5 1\n# the corner\n1\n")
     status = cli.main(
-        ["ablate", "tic_tac_toe", "--vary", "simulations=1,5", "--games", "4", "--openings",
+        ["ablate", "tic_tac_toe", "--vary", "num_simulations=1,5", "--games", "4", "--openings",
          str(tmp_path / "openings.txt"), "--folder", str(tmp_path / "all")]
     )  # fmt: skip
     assert status == 0
@@ -51,7 +53,10 @@ def test_ablate_reads_openings_from_a_file(tmp_path, capsys):
     ("more", "message"),
     [
         (["--vary", "solver"], "cannot read 'solver'"),
-        (["--vary", "solver=true,false", "--simulations", "ten"], "--simulations ten: expected"),
+        (
+            ["--vary", "solver=true,false", "--num-simulations", "ten"],
+            "--num-simulations ten: expected",
+        ),
     ],
 )
 def test_a_mistake_in_ablate_is_one_line(more, message, capsys, tmp_path):

@@ -123,7 +123,7 @@ def test_a_vector_that_the_game_cannot_read_is_illegal():
 def test_a_continuous_game_lists_no_actions_and_a_discrete_one_has_no_box():
     with pytest.raises(TypeError, match="too many to list"):
         LOSS.legal(LOSS.start())
-    with pytest.raises(TypeError, match=r"continuous\.solve_backward"):
+    with pytest.raises(uctree.UctreeError, match=r"continuous\.solve_backward"):
         uctree.solve(LOSS)
     with pytest.raises(TypeError, match="legal"):
         games.nim().box(games.nim().start())

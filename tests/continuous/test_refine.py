@@ -206,7 +206,14 @@ def test_a_study_goes_on_after_a_torn_line_and_refuses_another_game(tmp_path):
 
 
 def test_the_command_prints_a_table_and_writes_files(tmp_path, capsys):
-    words = ["continuous", "loss_game", "--solvers", "search,ascent", "--simulations", "100,300"]
+    words = [
+        "continuous",
+        "loss_game",
+        "--solvers",
+        "search,ascent",
+        "--num-simulations",
+        "100,300",
+    ]
     assert cli.main([*words, "--seeds", "2", "--output", str(tmp_path)]) == 0
     assert "ascent" in capsys.readouterr().out
     assert (tmp_path / "regret.svg").read_text().startswith("<svg")
@@ -221,7 +228,7 @@ def test_the_command_prints_a_table_and_writes_files(tmp_path, capsys):
     [
         (["nim"], "vectors"),
         (["loss_game", "--solvers", "magic"], "no solver"),
-        (["loss_game", "--simulations", "many"], "whole numbers"),
+        (["loss_game", "--num-simulations", "many"], "whole numbers"),
     ],
 )
 def test_the_command_says_what_is_wrong(words, message, capsys):

@@ -140,3 +140,22 @@ def test_sampled_gaps_that_cannot_be_had_are_refused(monkeypatch):
     path = games.pig(10).random_episode(3).actions  # a game without a horizon
     with pytest.raises(UctreeError, match=r"6 stages, and pig.* continues .*; give more of them"):
         regret.sampled_gap(games.pig(10), path, num_candidates=2)
+
+
+TARGET = 0.0
+
+
+def approach(state, action, reward):
+    reward[0] = -((action[0] - TARGET) ** 2)
+    state.to_play = uctree.OVER
+
+
+def test_regret_follows_a_global_that_the_rules_read(monkeypatch):
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
+    game = uctree.Game(
+        [("to_play", np.int8)], None, approach, num_players=1, max_plies=1,
+        action_space=uctree.Box([-2.0], [2.0]),
+    )  # fmt: skip
+    np.testing.assert_allclose(regret.stage_regret(game, [0.0]), 0.0, atol=1e-6)
+    monkeypatch.setitem(globals(), "TARGET", 1.0)
+    np.testing.assert_allclose(regret.stage_regret(game, [0.0]), 1.0, atol=1e-6)

@@ -97,6 +97,33 @@ def test_wise_draws_are_no_finding():
     assert check(heap_game(random_action=draw), wise=True, num_simulations=0).findings == ()
 
 
+def test_hidden_randomness_is_no_divergence():
+    for name in ("step_rolls_dice", "step_remembers"):
+        assert "diverges" not in {finding.rule for finding in report_of(name).findings}
+
+
+def test_symmetric_seats_need_a_player_who_begins():
+    def start(state):
+        broken_games.start(state)
+        state.to_play = -1
+
+    game = broken_games.coin_game((0.5, 0.5), (0, 1), start=start, symmetric_seats=True)
+    report = check(game, episodes=25, num_simulations=0)
+    assert report.ok
+    (finding,) = (each for each in report.findings if each.rule == "seat-symmetry")
+    assert "no player moves in the start" in finding.message
+
+
+def test_games_that_keep_what_they_state_have_no_finding():
+    def invariant(state, data):
+        return state.left <= data[0][0]
+
+    game = heap_game(symmetric_seats=True, invariant=invariant, data=(np.array([7]),))
+    report = check(game, episodes=25, num_simulations=0)
+    assert report.findings == (), str(report)
+    assert {"invariant", "seat-symmetry"} <= set(report.checked)
+
+
 # --- good games ----------------------------------------------------------------------------------
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -12,9 +13,10 @@ import numpy as np
 import pytest
 
 import uctree
-from uctree.engine import disk_cache
 from uctree.engine.compile import compile_kernel
+from uctree.engine.compose import compose
 from uctree.engine.fingerprint import fingerprint
+from uctree.engine.options import resolve
 from uctree.kernels.binding import UNBOUND
 
 SOURCE = """
@@ -43,6 +45,7 @@ RUN = """
 result = uctree.search(game, game.start(), num_simulations=5)
 print(float(result.value[0]))
 """
+CACHED = "print(result.cached)\n"
 
 
 @pytest.fixture
@@ -64,7 +67,7 @@ def run_python(folder, *arguments, cache="cache", text=None, **variables):
 
 
 def entries(folder):
-    return sorted(path.name for path in (folder / "cache").iterdir())
+    return sorted((folder / "cache").iterdir())
 
 
 def write_game(folder, name="my_game.py", imports="", payoff="1.0"):
@@ -109,30 +112,10 @@ def test_machine_code_is_shared_by_module_script_notebook_and_prompt(folder):
 
 
 def test_the_second_process_loads_what_the_first_compiled(folder):
-    tell = "from uctree.engine.compose import _known\n"
-    tell += "print([k.cached for _, k in _known[game].values()])\n"
     write_game(folder)
-    (folder / "main.py").write_text("import uctree\nfrom my_game import game\n" + RUN + tell)
-    assert run_python(folder, "main.py") == ["1.0", "[False]"]
-    assert run_python(folder, "main.py") == ["1.0", "[True]"]
-
-
-def test_a_cache_folder_that_cannot_be_written_only_costs_time(folder):
-    write_game(folder)
-    (folder / "main.py").write_text("import uctree\nfrom my_game import game\n" + RUN)
-    (folder / "file").write_text("not a folder")
-    assert run_python(folder, "main.py", cache="file/cache") == ["1.0"]
-
-
-def test_a_damaged_cache_entry_is_thrown_away(folder):
-    write_game(folder)
-    (folder / "main.py").write_text("import uctree\nfrom my_game import game\n" + RUN)
-    assert run_python(folder, "main.py") == ["1.0"]
-    damaged = list((folder / "cache").rglob("*.nbc")) + list((folder / "cache").rglob("*.nbi"))
-    assert damaged
-    for path in damaged:
-        path.write_bytes(path.read_bytes()[:100])
-    assert run_python(folder, "main.py") == ["1.0"]
+    (folder / "main.py").write_text("import uctree\nfrom my_game import game\n" + RUN + CACHED)
+    assert run_python(folder, "main.py") == ["1.0", "False"]
+    assert run_python(folder, "main.py") == ["1.0", "True"]
 
 
 def test_racing_processes_both_get_the_answer(folder):
@@ -166,20 +149,6 @@ def test_what_two_processes_compiled_can_be_loaded_into_a_third(folder):
     assert run_python(folder, "main.py", "4", "3") == second + first
 
 
-def test_the_newest_entries_that_fit_into_the_bound_are_kept(tmp_path, monkeypatch):
-    monkeypatch.setenv("UCTREE_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(disk_cache, "MAX_BYTES", 3 * 14)
-    for i in range(5):
-        path = tmp_path / f"entry{i}"
-        path.mkdir()
-        (path / "entry.json").write_text(f'{{"label": "{i}"}}')
-        os.utime(path, (i, i))
-    disk_cache.drop_oldest()
-    assert [entry.label for entry in disk_cache.cache_entries()] == ["4", "3", "2"]
-    assert disk_cache.clear_cache() == 3
-    assert disk_cache.cache_entries() == []
-
-
 # --- fingerprints and translation ----------------------------------------------------------------
 
 LIMIT = UNBOUND
@@ -205,14 +174,17 @@ def test_a_fingerprint_depends_on_all_that_is_reached():
     def same_as_one(n):
         return n + 1
 
-    base = fingerprint(outer(np.arange(3), one), {})
+    def name(function, **bindings):
+        return fingerprint(function, bindings).name
+
+    base = name(outer(np.arange(3), one))
     same_as_one.__name__ = same_as_one.__qualname__ = "one"
-    assert fingerprint(outer(np.arange(3), one), {}) == base
-    assert fingerprint(outer(np.arange(3), two), {}) != base
-    assert fingerprint(outer(np.arange(1, 4), one), {}) != base
-    assert fingerprint(outer(np.arange(3.0), one), {}) != base
-    assert fingerprint(kernel, {"LIMIT": 1}) != fingerprint(kernel, {"LIMIT": 2})
-    assert fingerprint(kernel, {"LIMIT": 1}) != fingerprint(kernel, {"LIMIT": True})
+    assert name(outer(np.arange(3), one)) == base
+    assert name(outer(np.arange(3), two)) != base
+    assert name(outer(np.arange(1, 4), one)) != base
+    assert name(outer(np.arange(3.0), one)) != base
+    assert name(kernel, LIMIT=1) != name(kernel, LIMIT=2)
+    assert name(kernel, LIMIT=1) != name(kernel, LIMIT=True)
 
 
 def compiled(function, *arguments):
@@ -230,14 +202,30 @@ def factorial(n):
     return 1 if n < 2 else n * factorial(n - 1)
 
 
-def fresh(n):
-    return np.arange(n).sum()
-
-
-def test_lists_of_numbers_recursion_and_new_arrays_compile():
+def test_lists_of_numbers_and_recursion_compile():
     assert compiled(pick, 2) == 4
     assert compiled(factorial, 5) == 120
-    assert compiled(fresh, 5) == 10
+
+
+def numbers_below(n):
+    below = np.zeros(n)
+    for i in range(n):
+        below[i] = i
+    return below
+
+
+def rotated(n):
+    room = np.empty(n)
+    room[:] = np.roll(numbers_below(n), 1)
+    return room[1:]
+
+
+def make_arrays(n):
+    return rotated(n).sum() + len([n, n])
+
+
+def test_functions_may_make_arrays_and_return_them():
+    assert compiled(make_arrays, 5) == 0 + 1 + 2 + 3 + 2
 
 
 class Opaque:
@@ -276,7 +264,7 @@ def test_code_that_does_not_compile_names_file_line_source_and_cure():
 
     game = game_with(step)
     with pytest.raises(uctree.BrokenGame) as caught:
-        uctree.search(game, game.start(), num_simulations=1)
+        uctree.search(game, game.start(), num_simulations=1, check=False)
     message = str(caught.value)
     line = step.__code__.co_firstlineno + 1
     assert message.startswith("wrong: ucb1, playout does not compile")
@@ -294,7 +282,7 @@ def test_a_field_that_does_not_exist_is_named():
     with pytest.raises(
         uctree.BrokenGame, match=r"(?s)test_compile.py, line .*state.rest = 1.*rest"
     ):
-        uctree.search(game, game.start(), num_simulations=1)
+        uctree.search(game, game.start(), num_simulations=1, check=False)
 
 
 def test_an_undefined_name_is_named_before_anything_is_compiled():
@@ -304,6 +292,86 @@ def test_an_undefined_name_is_named_before_anything_is_compiled():
     game = game_with(step)
     with pytest.raises(uctree.BrokenGame, match=r"(?s)'undefined_helper'.*test_compile.py, line"):
         uctree.search(game, game.start(), num_simulations=1)
+
+
+def one_step(state, action, reward):
+    state.to_play = uctree.OVER
+
+
+TOTAL = 0
+
+
+def counts(state, action, reward):
+    global TOTAL
+    TOTAL += 1
+    one_step(state, action, reward)
+
+
+def copies(state, action, reward):
+    other = state.copy()
+    one_step(other, action, reward)
+
+
+def comprehends(state, action, reward):
+    one_step(state, action, reward)
+    state.left = len([number.upper() for number in range(3)])
+
+
+def comprehends_a_field(state, action, reward):
+    one_step(state, action, reward)
+    state.left = sum([state.wrong[i] for i in range(3)])
+
+
+def calls_numpy(state, action, reward):
+    one_step(state, action, reward)
+    state.left = np.linalg.norm(np.zeros((2, 2, 2)))
+
+
+@pytest.mark.parametrize(
+    ("step", "line", "reason"),
+    [
+        (counts, "TOTAL += 1", r"STORE_GLOBAL(.|\n)*put what changes into the record"),
+        (copies, "other = state.copy()", "the state has no field 'copy'"),
+        (comprehends, "state.left = len([number.upper()", "Unknown attribute 'upper'"),
+        (comprehends_a_field, "state.left = sum([state.wrong[i]", "has no field 'wrong'"),
+        (calls_numpy, "state.left = np.linalg.norm(", "No implementation of function"),
+    ],
+)
+def test_the_line_is_the_users(step, line, reason):
+    """Not one of Numba, of a kernel, or of a function nearby."""
+    game = game_with(step)
+    with pytest.raises(uctree.BrokenGame) as caught:
+        uctree.search(game, num_simulations=1, check=False)
+    place = str(caught.value).splitlines()[1]
+    assert "test_compile.py, line " in place
+    assert line in place
+    assert re.search(reason, str(caught.value))
+
+
+def test_a_rule_that_returns_nothing_is_named():
+    def legal(state, actions):
+        actions[0] = 0
+
+    def sometimes(state, actions):
+        actions[0] = 0
+        if state.left == 0:
+            return 1
+
+    for rule in (legal, sometimes):
+        game = uctree.Game(game_with(one_step).dtype, rule, one_step, num_players=1, num_actions=1)
+        with pytest.raises(uctree.BrokenGame, match="legal does not return a number") as caught:
+            compose(game, resolve(game, check=False))
+        assert f"def {rule.__name__}(state, actions):" in str(caught.value)
+
+
+def test_rules_may_make_arrays():
+    def step(state, action, reward):
+        sums = np.zeros((2, 2))
+        sums[1, 1] = 3.0
+        reward[0] = sums.sum()
+        state.to_play = uctree.OVER
+
+    assert uctree.search(game_with(step), num_simulations=3).value[0] == 3.0
 
 
 def test_debug_finds_an_index_out_of_bounds():
@@ -320,7 +388,21 @@ def test_debug_finds_an_index_out_of_bounds():
 
     game = uctree.Game(dtype, legal, step, num_players=1, num_actions=1)
     with pytest.raises(uctree.BrokenGame, match="raised IndexError"):
-        uctree.search(game, game.start(), num_simulations=5, debug=True)
+        uctree.search(game, game.start(), num_simulations=5, debug=True, check=False)
+
+
+def read_at(numbers, i):
+    return numbers[i]
+
+
+def test_one_variable_turns_on_bounds_checks_everywhere(monkeypatch):
+    numbers = np.arange(3)
+    unchecked = compile_kernel(read_at, {}, (numbers, 1), label="reading")
+    assert unchecked.call(numbers, 2) == 2
+    monkeypatch.setenv("UCTREE_DEBUG", "1")
+    checked = compile_kernel(read_at, {}, (numbers, 1), label="reading")
+    with pytest.raises(IndexError):
+        checked.call(numbers, 3)
 
 
 def test_rules_may_use_numbers_that_numba_gets_from_a_closure_of_a_closure():

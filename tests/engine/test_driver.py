@@ -230,6 +230,25 @@ def test_many_states_are_searched_together_and_found_as_one_by_one(options):
         assert len(result.history) == min(1, len(alone.history))
 
 
+@pytest.mark.parametrize("options", [{}, {"solver": True}, {"transpositions": True}])
+@pytest.mark.parametrize(("leaves", "cache"), [(1, "1MB"), (3, 0), (3, "1MB")])
+def test_trees_of_many_states_differ_only_if_leaves_share_a_cache(options, leaves, cache):
+    options = options | {
+        "num_simulations": 60,
+        "leaves": leaves,
+        "evaluator": in_python(cache=cache),
+    }
+    states = [GAME.start(), GAME.play([4]), GAME.start()]
+    many = uctree.search_many(GAME, states, seed=5, **options)
+    alone = [uctree.search(GAME, state, seed=5 + i, **options) for i, state in enumerate(states)]
+    assert [each.simulations for each in many] == [each.simulations for each in alone] == [60] * 3
+    are_same = [
+        one.tree.edges.tobytes() == other.tree.edges.tobytes()
+        for one, other in zip(many, alone, strict=True)
+    ]
+    assert all(are_same) == (leaves == 1 or cache == 0)
+
+
 def test_what_is_asked_in_python_is_timed_as_evaluation():
     def slow(states):
         time.sleep(0.01)
@@ -271,6 +290,34 @@ def test_every_tree_may_have_a_budget_of_its_own():
     batch.run()
     alone = uctree.search(GAME, GAME.start(), num_simulations=70, seed=1, **options)
     assert batch.root(0).visits.tolist() == alone.edges["visits"].tolist()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"solver": True}, {"evaluator": judge, "root_selection": selection.gumbel(4)}],
+    ids=["playouts", "solver", "gumbel"],
+)
+def test_trees_of_a_compiled_evaluator_grow_in_pieces_that_do_not_change_them(options, monkeypatch):
+    def grown():
+        batch = BatchedSearch(GAME, 2, **options)
+        batch.reset([0, 1], [GAME.start(), GAME.play([4, 0, 8])], num_simulations=150, seed=3)
+        num_steps, ended = 0, []
+        while len(ended) < 2:
+            ended += batch.step().tolist()
+            num_steps += 1
+        return num_steps, [batch.tree(number) for number in (0, 1)]
+
+    monkeypatch.setattr(BatchedSearch, "PIECE_SECONDS", 1e9)
+    monkeypatch.setattr(BatchedSearch, "FIRST_PIECE", 1000)
+    few, whole = grown()
+    monkeypatch.setattr(BatchedSearch, "PIECE_SECONDS", 1e-9)
+    monkeypatch.setattr(BatchedSearch, "FIRST_PIECE", 7)
+    many, cut = grown()
+    assert few <= 2
+    assert many > 20
+    for one, other in zip(whole, cut, strict=True):
+        assert one.edges.tobytes() == other.edges.tobytes()
+        assert one.simulations == other.simulations
 
 
 def test_a_tree_that_waits_may_begin_anew():

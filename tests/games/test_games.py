@@ -199,8 +199,8 @@ def test_playouts_of_a_game_pay_what_its_steps_pay(factory: Any) -> None:
     [
         (connect_four, {"rows": 8, "cols": 7}, "at most 62; got rows=8, cols=7"),
         (connect_four, {"rows": 0}, "at most 62; got rows=0"),
-        (loss_game, {"dim": 0}, "dim must be a whole number of at least 1; got 0"),
-        (loss_game, {"dim": 1.5}, "dim must be a whole number of at least 1; got 1.5"),
+        (loss_game, {"dim": 0}, "dim must be a whole number from 1 to 1000; got 0"),
+        (loss_game, {"dim": 1.5}, "dim must be a whole number from 1 to 1000; got 1.5"),
         (n_in_a_row, {"rows": 101}, "from 1 to 100; got rows=101, cols=15"),
         (n_in_a_row, {"cols": 0}, "from 1 to 100; got rows=15, cols=0"),
         (n_in_a_row, {"length": 16}, "from 1 to 15 on a board of 15 x 15; got 16"),

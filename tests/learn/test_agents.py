@@ -30,7 +30,7 @@ def folder(game, tmp_path_factory):
 
 
 def test_an_agent_plays_with_a_custom_network(game, folder):
-    agent = NetworkAgent(folder, simulations=5, network=Own())
+    agent = NetworkAgent(folder, num_simulations=5, network=Own())
     agent.begin(game, 0, seed=0)
     assert agent.act(game.start()) in game.legal(game.start())
 
@@ -46,8 +46,8 @@ def test_the_evaluator_of_an_agent_cannot_be_given(folder):
 
 
 def test_a_text_describes_an_agent_and_its_checkpoint(game, folder):
-    text = f"network(run={folder!r}, simulations=7)"
+    text = f"network(run={folder!r}, num_simulations=7)"
     assert network_agent(text, iteration=1).iteration == 1
-    assert network_agent(text).settings["simulations"] == 7
+    assert network_agent(text).settings["num_simulations"] == 7
     assert newest_iteration(folder, game) == 2
     assert newest_iteration(f"{folder}/checkpoints/000001", game) is None

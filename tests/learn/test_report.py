@@ -98,6 +98,7 @@ def test_a_page_has_every_section_and_is_well_formed(run):
 def test_a_game_of_one_player_has_returns_instead_of_ratings(tmp_path):
     text = report.report_page(recorded(tmp_path / "run", games.twenty48(max_tile=16), None))
     assert "Mean return at checkpoints" in text
+    assert "<p>It is not clear whether it learns: its mean return was 5 (95 %: 1 to 9)" in text
     assert "Ratings of checkpoints" not in text
     assert "play optimally" not in text
 
@@ -106,9 +107,34 @@ def test_a_page_of_a_run_that_has_just_begun_says_so(tmp_path):
     with Run.begin(tmp_path / "run", games.tic_tac_toe()) as run:
         text = report.report_page(run)
     Reader(text)
+    assert "<p>Whether it learns was not measured yet: " in text
     assert "no game was played yet" in text
     assert "Nothing was measured yet" in text
     assert "<svg" not in text
+
+
+def ladder_of(*measured):
+    """The ladder's rows with these points against random, of ten openings each."""
+    return [
+        {"iteration": 10 * number, "past": None, "diagnosis": DIAGNOSIS,
+         "games": {"random": games_of(0.5) | {"points": [points] * 10}}}
+        for number, points in enumerate(measured, start=1)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("rows", "answer"),
+    [
+        (ladder_of([0, 2], [2, 0]), "Yes, it learns: from iteration 10 to 20 the rating of its "),
+        (ladder_of([2, 0], [0, 2]), "No, it does not learn: from iteration 10 to 20 the rating"),
+        (ladder_of([1, 1], [1, 1]), "It is not clear whether it learns: from iteration 10 to 20"),
+        (ladder_of([2, 0]), "It is not clear whether it learns: only one checkpoint has played."),
+    ],
+)
+def test_the_first_sentence_says_whether_it_learns(run, monkeypatch, rows, answer):
+    monkeypatch.setattr(run, "metrics", lambda kind: rows if kind == "ladder" else [])
+    page = report.report_page(run)
+    assert page.partition("<p>")[2].startswith(answer)
 
 
 def test_where_exact_play_was_not_measured_the_page_says_why(tmp_path):

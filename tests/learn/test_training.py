@@ -9,6 +9,7 @@ import random
 import shutil
 import subprocess
 import sys
+import time
 from types import SimpleNamespace
 
 import numpy as np
@@ -17,6 +18,7 @@ import pytest
 import uctree
 from tests.learn.failing_jobs import FailingSetup
 from tests.learn.faults import ROOT, killed_at
+from tests.pressing import assert_nothing_stays, held, interrupted
 from uctree import games
 from uctree.errors import UctreeError
 from uctree.learn.run import Run
@@ -122,6 +124,40 @@ def test_a_training_may_be_killed_at_every_write(game, tmp_path):
         if changes < 0:
             break
     assert call > 30
+
+
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    ("workers", "num_moments"),
+    [(1, 5), (2, 2), pytest.param(1, 200, marks=SLOW), pytest.param(2, 200, marks=SLOW)],
+)
+def test_ctrl_c_at_any_moment_leaves_nothing_behind_and_the_run_resumes(
+    game, whole, tmp_path, workers, num_moments
+):
+    def work():
+        run = train(game, tmp_path / str(num_runs), 4, workers=workers)
+        assert run.iterations()[-1] == 4
+        assert run.replay.num_episodes == 32
+        # With more workers the order of the episodes depends on who is faster.
+        return workers > 1 or (hash_of(run), positions_of(run).tobytes()) == expected
+
+    num_runs, num_cut, rng = 0, 0, random.Random(workers)
+    expected = hash_of(whole), positions_of(whole).tobytes()
+    began = time.monotonic()
+    found = work()
+    assert found
+    seconds, before = time.monotonic() - began, held()
+    for _ in range(num_moments):
+        num_runs += found is not None  # another folder
+        found = interrupted(work, rng.uniform(0.0, 0.6 * seconds))
+        assert found in (None, True)
+        assert_nothing_stays(before)
+        num_cut += found is None
+    assert work()
+    assert not list(tmp_path.rglob(".uctree-*"))
+    assert num_cut > 0
 
 
 @pytest.mark.parametrize("inference", ["onnx", "int8"])

@@ -125,7 +125,9 @@ def test_variations_say_how_they_were_completed():
     assert "at random" in line["note"]
     assert line["note"].endswith("to the end of the episode.")
     assert len(line["words"]) == len(line["boards"]) > line["treeDepth"]
-    final = result.game.play([int(word) - 1 for word in line["words"]])
+    players = [word.partition(":")[0] for word in line["words"]]
+    assert players[:3] == ["P0", "P1", "P0"]
+    final = result.game.play([int(word.partition(":")[2]) - 1 for word in line["words"]])
     assert result.game.is_over(final)
     assert data["boards"][line["boards"][-1]] == result.game.show(final)
 

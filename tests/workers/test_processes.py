@@ -8,6 +8,7 @@ import time
 import pytest
 
 from tests.arena import failing
+from tests.pressing import assert_nothing_stays, held, interrupted
 from tests.services import Echo, host_of, is_running
 from uctree.arena import match
 from uctree.errors import UctreeError
@@ -94,6 +95,24 @@ def test_the_end_closes_the_service_and_leaves_no_process(start, tmp_path):
     while is_running(pid) and time.monotonic() < until:
         time.sleep(0.02)
     assert not is_running(pid)
+
+
+def test_ctrl_c_while_a_worker_starts_is_not_lost_and_leaves_no_process():
+    host = host_of("process")
+    host.start(Echo).kill()  # the first one starts the resource tracker of Python
+    before = held()
+    for delay in (0.0, 0.0005, 0.001, 0.002, 0.004, 0.008):
+        workers = []
+
+        def start(workers=workers):
+            for _ in range(20):  # longer than Ctrl-C takes to come
+                workers.append(host.start(Echo))
+            return True
+
+        assert interrupted(start, delay) is None
+        while workers:
+            workers.pop().kill()
+        assert_nothing_stays(before)
 
 
 def test_an_unknown_backend_is_named():

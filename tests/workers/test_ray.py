@@ -24,7 +24,7 @@ def outcome(result):
 @pytest.mark.peer
 def test_a_match_of_actors_is_the_match_in_this_process(monkeypatch, tmp_path):
     host_of("ray")
-    agents = ["search(simulations=20)", "greedy"]
+    agents = ["search(num_simulations=20)", "greedy"]
     local = match("tic_tac_toe", agents, num_games=6)
     remote = match(games.tic_tac_toe(), agents, num_games=6, processes=2, backend="ray")
     assert outcome(remote) == outcome(local)

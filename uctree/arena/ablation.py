@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,6 +27,7 @@ from uctree.arena.standings import MatchResult, ends, span
 from uctree.errors import UctreeError
 from uctree.game import Game
 from uctree.identity import describe_game, find_spec
+from uctree.jsontext import finite, json_text, parse_json
 from uctree.pages.chart import Series, line_chart
 from uctree.pages.columns import aligned
 
@@ -36,7 +36,7 @@ DEFAULT_SIMULATIONS = (1000,)
 GRID_FILE = "grid.json"
 LOG_AXIS_FACTOR = 10.0  # values that span this factor are drawn on a logarithmic axis
 
-Budget = dict[str, float]  # {"simulations": 100}; empty if it varies with the settings
+Budget = dict[str, float]  # {"num_simulations": 100}; empty if it varies with the settings
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class AblationProgress:
 class Row:
     """The results of one setting at one budget."""
 
-    budget: str  # as "simulations=100"; empty if it varies with the settings
+    budget: str  # as "num_simulations=100"; empty if it varies with the settings
     setting: str
     agent: str  # its full text, as `uctree match` takes it
     games: int
@@ -79,7 +79,7 @@ def ablate(
     game: Game | str,
     vary: Mapping[str, Values],
     *,
-    simulations: Sequence[int] | int | None = None,
+    num_simulations: Sequence[int] | int | None = None,
     seconds: Sequence[float] | float | None = None,
     num_games: int = 200,
     base: str | Mapping[str, Any] = "",
@@ -99,8 +99,9 @@ def ablate(
     Args:
         game: a game, or its text, as `connect_four(rows=5)`.
         vary: the values of each option that varies, as {"selection.puct.c": [0.5, 1, 2],
-            "solver": "true,false"}; also "simulations" and "seconds", then without a budget below.
-        simulations: the budgets at which settings play each other; 1000 by default.
+            "solver": "true,false"}; also "num_simulations" and "seconds", then without a budget
+            below.
+        num_simulations: the budgets at which settings play each other; 1000 by default.
         seconds: budgets in seconds for each search, instead of simulations.
         num_games: for each pair of settings and each budget, rounded up to whole openings.
         base: options that are common to all settings, as "solver=True, choice=lcb".
@@ -109,11 +110,11 @@ def ablate(
         folder: stores every game, in one file for each pair of settings and budget.
         progress: called with an `AblationProgress` after every game.
     """
-    chosen = specs.read_game(game) if isinstance(game, str) else game
+    chosen = specs.as_game(game)
     if pairing not in PAIRINGS:
         raise UctreeError(f"pairing is {', '.join(PAIRINGS)}; got {pairing!r}")
     grid = read_grid(vary, base)
-    budgets = _budgets(grid, simulations, seconds)
+    budgets = _budgets(grid, num_simulations, seconds)
     path = None if folder is None else Path(folder)
     settings = {"openings": openings, "seed": seed, "max_seconds": max_seconds}
     description = {
@@ -121,10 +122,10 @@ def ablate(
         "pairing": pairing, **settings,
     }  # fmt: skip
     if path is not None:
-        _check_folder(path, json.loads(json.dumps(description, default=list)))
+        _check_folder(path, parse_json(json_text(description, default=list)))
     _prepare(chosen, grid, budgets[0])
     if path is not None:
-        write_files(path, {GRID_FILE: json.dumps(description, indent=2, default=list) + "\n"})
+        write_files(path, {GRID_FILE: json_text(description, indent=2, default=list) + "\n"})
     meetings = list(itertools.product(budgets, _pairs(len(grid.settings), pairing, chosen)))
     results: list[Meeting] = []
     status = "complete"
@@ -156,9 +157,11 @@ class Meeting:
 
 
 def _budgets(
-    grid: Grid, simulations: Sequence[int] | int | None, seconds: Sequence[float] | float | None
+    grid: Grid,
+    num_simulations: Sequence[int] | int | None,
+    seconds: Sequence[float] | float | None,
 ) -> list[Budget]:
-    given = [("simulations", simulations), ("seconds", seconds)]
+    given = [("num_simulations", num_simulations), ("seconds", seconds)]
     named = [(name, values) for name, values in given if values is not None]
     if grid.budget is not None:
         if named:
@@ -168,10 +171,10 @@ def _budgets(
             )
         return [{}]
     if len(named) > 1:
-        raise UctreeError("give simulations or seconds as budgets, not both")
-    name, values = named[0] if named else ("simulations", DEFAULT_SIMULATIONS)
+        raise UctreeError("give num_simulations or seconds as budgets, not both")
+    name, values = named[0] if named else ("num_simulations", DEFAULT_SIMULATIONS)
     listed = list(values) if isinstance(values, Sequence) else [values]
-    whole = name == "simulations"
+    whole = name == "num_simulations"
     for value in listed:
         check_budget(name, value, repr(value))
     if not listed or len(set(listed)) < len(listed):
@@ -223,8 +226,8 @@ def _budget_name(budget: Budget) -> str:
 def _file_name(budget: Budget, pair: tuple[int, ...]) -> str:
     """The file name of a match; settings are numbered in the order of the grid, from 1.
 
-    >>> _file_name({"simulations": 100}, (0, 3))
-    'games-simulations=100-4-against-1.jsonl'
+    >>> _file_name({"num_simulations": 100}, (0, 3))
+    'games-num_simulations=100-4-against-1.jsonl'
     """
     against = "-against-".join(str(place + 1) for place in reversed(pair))
     return "-".join(["games", *filter(None, [_budget_name(budget)]), f"{against}.jsonl"])
@@ -236,7 +239,7 @@ def _check_folder(folder: Path, description: dict[str, Any]) -> None:
     try:
         if not path.exists():
             return
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = parse_json(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UctreeError(f"{path}: {error.strerror}") from error
     except ValueError as error:
@@ -292,7 +295,7 @@ class Ablation:
         return [row for budget in self.budgets for row in self._rows(budget)]
 
     def row(self, setting: str, budget: str | None = None) -> Row:
-        """The row of a setting by its name, as "c=2"; of the first budget, or "simulations=100"."""
+        """The row of a setting, as "c=2", at a budget; by default the first one."""
         for row in self.table:
             if row.setting == setting and budget in (None, row.budget):
                 return row
@@ -304,17 +307,19 @@ class Ablation:
 
     def to_json(self) -> dict[str, Any]:
         """All of it except the games, ready for `json.dumps`."""
-        return {
-            "game": describe_game(self.game),
-            "vary": {axis: list(values) for axis, values in self.grid.axes.items()},
-            "base": self.grid.base,
-            "pairing": self.pairing,
-            "status": self.status,
-            "settings": self.settings,
-            "games": self.num_games,
-            "openings": self.num_openings,
-            "rows": [plain_row(row) for row in self.table],
-        }
+        return finite(
+            {
+                "game": describe_game(self.game),
+                "vary": {axis: list(values) for axis, values in self.grid.axes.items()},
+                "base": self.grid.base,
+                "pairing": self.pairing,
+                "status": self.status,
+                "settings": self.settings,
+                "games": self.num_games,
+                "openings": self.num_openings,
+                "rows": [plain_row(row) for row in self.table],
+            }
+        )
 
     @property
     def num_games(self) -> int:
@@ -367,7 +372,7 @@ class Ablation:
         texts = {
             "table.md": self.markdown(),
             "chart.svg": self.chart(),
-            "ablation.json": json.dumps(self.to_json(), indent=2) + "\n",
+            "ablation.json": json_text(self.to_json(), indent=2) + "\n",
         }
         return write_files(folder, texts)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import json
 import math
 import os
 import random
@@ -30,6 +29,7 @@ from uctree.arena.reports import markdown_table, plain_row, write_files
 from uctree.arena.standings import span
 from uctree.errors import UctreeError
 from uctree.game import ENDLESS, Game, State
+from uctree.jsontext import finite, json_text
 from uctree.mcts import Searcher, search
 from uctree.pages.chart import Series, line_chart
 from uctree.pages.columns import aligned
@@ -37,7 +37,7 @@ from uctree.result import SearchResult
 
 BUDGETS = (10, 30, 100, 300, 1000, 3000, 10_000)
 RULES = (
-    "ucb1()", "ucb1(c=0.35)", "ucb1(c=0.7)", "ucb1(c=2.8)", "ucb1_tuned()",
+    "ucb1()", "ucb1(c=0.2)", "ucb1(c=0.8)", "ucb1(c=1.4)", "ucb1_tuned()",
     "puct()", "puct(c=2.5)", "puct(c=5)",
     "puct(fpu='infinite')", "puct(c=2.5, fpu='infinite')", "puct(c=5, fpu='infinite')",
     "rave()",
@@ -52,6 +52,7 @@ NUM_LATE = 3  # rules are compared over this number of the largest budgets
 MIN_RULES = 3  # that are measured at every budget
 MAX_DOUBTFUL = 0.1  # the share of doubtful states above which the report warns
 FEW_STATES = 10  # below, intervals over states are rough
+NUM_EPISODES = 10  # random ones, in which the decisions of a player are counted
 MAX_TRIES = 50  # random episodes per requested state
 _NOT_OPTIONS = ("num_simulations", "seconds", "seed", "selection", "tree", "progress", "stop")
 
@@ -110,14 +111,14 @@ def advise(
         progress: called with an `AdviceProgress` after every state.
         options: options of all searches, as in `uctree.search`.
     """
-    chosen = specs.read_game(game) if isinstance(game, str) else game
+    chosen = specs.as_game(game)
     _refuse_vectors(chosen)
     known = [name for name in search_options() if name not in _NOT_OPTIONS]
     for name in options:
         if name in _NOT_OPTIONS:
             raise TypeError(f"advise sets {name} itself; omit it")
         if name not in known:
-            raise TypeError(f"search has no option {name!r}; it has {', '.join(known)}")
+            raise TypeError(specs.no_option(name, known))
     steps = _checked(budgets, num_seeds, tolerance)
     if reference_simulations is not None and reference_simulations < 1:
         raise UctreeError(
@@ -137,7 +138,7 @@ def advise(
     status = trial.measure()
     return Advice(
         chosen, len(drawn), trial.references, deep, tolerance, num_seeds, trial.rules, trial.steps,
-        trial.losses, status, dict(options),
+        trial.losses, status, dict(options), num_decisions(chosen, seed),
     )  # fmt: skip
 
 
@@ -167,6 +168,15 @@ def random_states(
             state = rng.choice(states)
             found.setdefault(game.key(state), state)
     return list(found.values())
+
+
+def num_decisions(game: Game, seed: int = 0) -> float:
+    """How often a player has a choice in a random episode, on average; at least 1."""
+    rng, found = random.Random(derived_seed(seed, "decisions")), 0
+    for _ in range(NUM_EPISODES):
+        _, walked = random_walk(game, game.start(), game.max_plies or ENDLESS, rng)
+        found += sum(_has_choice(game, state) for state in walked)
+    return max(1.0, found / NUM_EPISODES / game.num_players)
 
 
 def _refuse_vectors(game: Game) -> None:
@@ -335,6 +345,7 @@ class Advice:
     losses: dict[tuple[str, int], np.ndarray]  # by rule and budget, [num_states, num_seeds]
     status: str  # "complete" or "interrupted"
     options: dict[str, Any]  # common to all searches
+    num_decisions: float = 1.0  # of a player in an episode
 
     @functools.cached_property
     def table(self) -> list[Measure]:
@@ -359,17 +370,25 @@ class Advice:
 
     @functools.cached_property
     def simulations(self) -> int:
-        """The smallest budget of the suggested rule beyond which no gain is significant.
+        """The largest budget of the suggested rule, or the smallest shown to be as good.
 
-        Neither one larger budget nor the mean of all larger ones loses less beyond noise.
+        As good means that no larger budget gains more than `equivalence` at a decision, by the
+        upper end of the interval. Without such proof the larger budget is preferred.
         """
         steps = self._steps(self.rule)
+        if len(self.references) < FEW_STATES:
+            return steps[-1]
         for place, step in enumerate(steps):
-            larger = steps[place + 1 :]
-            tried = [*([more] for more in larger), larger] if larger else []
-            if not any(self._gain(step, more)[1] > 0 for more in tried):
+            gains = [self._gain(step, more) for more in steps[place + 1 :]]
+            if all(high <= self.equivalence for _, _, high in gains):
                 return step
         return steps[-1]
+
+    @functools.cached_property
+    def equivalence(self) -> float:
+        """The gain at a decision that does not count: the tolerance, over a whole episode."""
+        margin = float(np.mean([reference.margin for reference in self.references]))
+        return margin / self.num_decisions
 
     @property
     def call(self) -> str:
@@ -388,21 +407,25 @@ class Advice:
 
     def to_json(self) -> dict[str, Any]:
         """All of it, ready for `json.dumps`."""
-        return {
-            "game": self.game.name,
-            "status": self.status,
-            "states": len(self.references),
-            "states_exact": sum(reference.exact for reference in self.references),
-            "states_doubtful": sum(reference.doubtful for reference in self.references),
-            "reference_simulations": self.reference_simulations,
-            "tolerance": self.tolerance,
-            "seeds": self.num_seeds,
-            "rule": self.rule,
-            "simulations": self.simulations,
-            "call": self.call,
-            "notes": self.notes,
-            "rows": [plain_row(row) for row in self.table],
-        }
+        return finite(
+            {
+                "game": self.game.name,
+                "status": self.status,
+                "states": len(self.references),
+                "states_exact": sum(reference.exact for reference in self.references),
+                "states_doubtful": sum(reference.doubtful for reference in self.references),
+                "reference_simulations": self.reference_simulations,
+                "tolerance": self.tolerance,
+                "decisions": self.num_decisions,
+                "equivalence": self.equivalence,
+                "seeds": self.num_seeds,
+                "rule": self.rule,
+                "simulations": self.simulations,
+                "call": self.call,
+                "notes": self.notes,
+                "rows": [plain_row(row) for row in self.table],
+            }
+        )
 
     def __str__(self) -> str:
         return "\n".join(
@@ -440,7 +463,7 @@ class Advice:
         texts = {
             "table.md": self.markdown(),
             "chart.svg": self.chart(),
-            "advice.json": json.dumps(self.to_json(), indent=2) + "\n",
+            "advice.json": json_text(self.to_json(), indent=2) + "\n",
         }
         return write_files(folder, texts)
 
@@ -463,10 +486,10 @@ class Advice:
         best = min(finalists, key=lambda rule: float(means[rule].mean()))
         return best, _difference(means[self.rules[0]] - means[best])
 
-    def _gain(self, step: int, larger: list[int]) -> tuple[float, float, float]:
-        """How much less the suggested rule loses with larger budgets, paired by state."""
-        more = np.mean([self.losses[self.rule, each].mean(axis=1) for each in larger], axis=0)
-        return _difference(self.losses[self.rule, step].mean(axis=1) - more)
+    def _gain(self, step: int, larger: int) -> tuple[float, float, float]:
+        """How much less the suggested rule loses with a larger budget, paired by state."""
+        losses = [self.losses[self.rule, each].mean(axis=1) for each in (step, larger)]
+        return _difference(losses[0] - losses[1])
 
     def _headline(self) -> str:
         n, exact = len(self.references), sum(reference.exact for reference in self.references)
@@ -533,19 +556,26 @@ class Advice:
         steps = self._steps(self.rule)
         if len(steps) < 2:
             return ["a single budget does not show how many simulations are enough"]
-        if self.simulations == steps[-1]:
-            mean, low, high = self._gain(steps[-2], steps[-1:])
-            return [
-                f"{self.rule} still gains at the largest budget, {mean:.4f} over {steps[-2]:,} "
-                f"simulations (95 %: {span((low, high), '+.4f')}): try larger budgets"
-            ]
-        mean, low, high = self._gain(self.simulations, steps[-1:])
-        note = (
-            f"beyond {self.simulations:,} simulations {self.rule} gains nothing significant: "
-            f"{mean:.4f} by {steps[-1]:,} (95 %: {span((low, high), '+.4f')})"
+        largest = steps[-1]
+        less = steps[-2] if self.simulations == largest else self.simulations
+        mean, low, high = self._gain(less, largest)
+        gain = f"{mean:.4f} over {less:,} simulations (95 %: {span((low, high), '+.4f')})"
+        enough = (
+            f"{self.equivalence:.4f}, the tolerance over the {self.num_decisions:.0f} decisions of "
+            "a player"
         )
-        margin = float(np.mean([reference.margin for reference in self.references]))
-        return [f"{note}; more states would be needed to exclude a gain" if high > margin else note]
+        if self.simulations < largest:
+            return [
+                f"{less:,} simulations are as good as {largest:,}: {largest:,} gain {gain}, at "
+                f"most {enough}"
+            ]
+        if low > 0:
+            return [f"{self.rule} still gains at the largest budget, {gain}: try larger budgets"]
+        return [
+            f"the largest budget is suggested, because none below is shown to be as good: "
+            f"{largest:,} simulations gain {gain}, and more than {enough}, is not excluded; more "
+            "states would narrow the interval"
+        ]
 
     def _series(self, rule: str) -> Series:
         rows = [row for row in self.table if row.rule == rule]

@@ -1,6 +1,6 @@
 """Agents, which play one seat of an episode, and the text that names them.
 
-random · greedy · search(simulations=1000, selection=puct(c=2), reuse=True, choice=lcb)
+random · greedy · search(num_simulations=1000, selection=puct(c=2), reuse=True, choice=lcb)
 search(seconds=1) · gnugo(level=10) · gtp('gnugo --mode gtp') · my_agents.py:Clever(depth=3)
 """
 
@@ -101,7 +101,7 @@ class SearchAgent:
 
     def __init__(
         self,
-        simulations: int | None = None,
+        num_simulations: int | None = None,
         seconds: float | None = None,
         *,
         reuse: bool = False,
@@ -109,25 +109,22 @@ class SearchAgent:
     ) -> None:
         """
         Args:
-            simulations, seconds: the budget of each search.
+            num_simulations, seconds: the budget of each search.
             reuse: reuse the tree from ply to ply, as `uctree.Searcher` does.
             options: as in `uctree.search`.
         """
-        known = search_options()
+        known = ["num_simulations", "seconds", "reuse", *search_options()]
         for name in options:
             if name not in known:
-                raise TypeError(
-                    f"search has no option {name!r}; it has simulations, seconds, reuse, "
-                    f"{', '.join(known)}"
-                )
-        if simulations is None and seconds is None:
-            raise ValueError("a search needs a budget: simulations=1000, or seconds=1")
-        self.simulations, self.seconds = simulations, seconds
+                raise TypeError(specs.no_option(name, known))
+        if num_simulations is None and seconds is None:
+            raise ValueError("a search needs a budget: num_simulations=1000, or seconds=1")
+        self.num_simulations, self.seconds = num_simulations, seconds
         self.reuse, self.options = reuse, options
 
     def prepare(self, game: Game) -> None:
         """Compile the search, so that options which exclude each other are refused at once."""
-        few = None if self.simulations is None else min(self.simulations, _FEW_SIMULATIONS)
+        few = self.num_simulations and min(self.num_simulations, _FEW_SIMULATIONS)
         brief = None if self.seconds is None else min(self.seconds, _FEW_SECONDS)
         state = _first_decision(game)
         if self.reuse:
@@ -142,11 +139,11 @@ class SearchAgent:
         seed = derived_seed(self.seed, self.ply)
         if self.searcher is not None:
             result = self.searcher.search(
-                state, num_simulations=self.simulations, seconds=self.seconds, seed=seed
+                state, num_simulations=self.num_simulations, seconds=self.seconds, seed=seed
             )
         else:
             result = search(
-                self.game, state, num_simulations=self.simulations, seconds=self.seconds,
+                self.game, state, num_simulations=self.num_simulations, seconds=self.seconds,
                 seed=seed, **self.options,
             )  # fmt: skip
         if result.status == "interrupted":  # Ctrl-C ends the match, not only this search
@@ -174,7 +171,7 @@ def _first_decision(game: Game) -> np.record:
 def make_agent(source: AgentSource) -> Agent:
     """The agent that a text names, or that a class or function makes; an agent is itself.
 
-    >>> make_agent("search(simulations=50, choice=lcb)").options
+    >>> make_agent("search(num_simulations=50, choice=lcb)").options
     {'choice': Choice(name='lcb', parameters=(5.0, 0.15))}
     """
     agent: Any = source
@@ -259,7 +256,7 @@ def _search_options(arguments: str) -> dict[str, Any]:
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.args:
         raise UctreeError(
             f"cannot read the options {arguments!r}; write them as "
-            "search(simulations=1000, selection=puct(c=2))"
+            "search(num_simulations=1000, selection=puct(c=2))"
         )
     options: dict[str, Any] = {}
     for each in call.keywords:

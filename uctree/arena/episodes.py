@@ -52,7 +52,7 @@ class AgentPool:
 
     def __init__(self, game: Game | str, sources: dict[str, AgentSource]) -> None:
         self.game_source = game  # text, if given, from which another process makes the game
-        self.game = specs.read_game(game) if isinstance(game, str) else game
+        self.game = specs.as_game(game)
         refuse_vectors(self.game)
         _check_distinct(sources)
         self.names = list(sources)
@@ -62,11 +62,14 @@ class AgentPool:
     def agent(self, index: int) -> Agent:
         """The agent with this index, ready to play."""
         if index not in self.made:
-            agent = make_agent(self.sources[index])
+            self.made[index] = agent = make_agent(self.sources[index])
             prepare = getattr(agent, "prepare", None)
-            if prepare is not None:
-                prepare(self.game)
-            self.made[index] = agent
+            try:
+                if prepare is not None:
+                    prepare(self.game)
+            except BaseException:
+                self.drop(index)
+                raise
         return self.made[index]
 
     def drop(self, index: int) -> None:
@@ -107,7 +110,7 @@ def play(
 
     Args:
         game: a game, or its text, as `connect_four(rows=5)`.
-        agents: one per seat: a text as `search(simulations=100)`, a class, or an agent.
+        agents: one per seat: a text as `search(num_simulations=100)`, a class, or an agent.
         opening: actions to begin with, chance outcomes included.
         seed: determines chance outcomes and the seeds of the agents.
         max_seconds: the time limit of an action; for search(seconds=T) give more than T.

@@ -7,27 +7,33 @@ other players, and is asked for its own.
 from __future__ import annotations
 
 import contextlib
-import queue
+import os
 import re
+import select
 import shlex
+import signal
 import subprocess
-import tempfile
-import threading
 import time
 import weakref
+from collections import deque
 from collections.abc import Sequence
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
+from uctree.engine import interrupts
 from uctree.errors import IllegalAction, UctreeError
 from uctree.game import Game
 
 COLOURS = ("black", "white")  # of players 0 and 1
 FOLDERS = ("/usr/games", "/usr/local/games")  # of Debian's games, often not on the path
 END_TIMEOUT = 2.0  # seconds for each step of ending a program
-LONGEST_END = 3 * END_TIMEOUT  # quit, terminate, and read the rest of its output
+LONGEST_END = 2 * END_TIMEOUT + 1.0  # quit, terminate, kill
+LOOK_SECONDS = 0.05  # how long to wait for output before looking whether a program has died
 MAX_SHOWN = 2_000  # characters of a program's output that are shown in a message
+MAX_LINE = 1 << 16  # bytes
+MAX_REPLY = 1 << 20  # characters
+CHUNK = 1 << 16  # bytes read at once
 
 
 class ProgramFailed(UctreeError):
@@ -229,41 +235,40 @@ class _Died(ProgramFailed):
 
 
 class _Program:
-    """A running process and its output, line by line."""
+    """A running process, which leads a process group of its own, and its replies."""
 
     def __init__(self, command: list[str], install: str, max_seconds: float) -> None:
         self.name = command[0]
         self.max_seconds = max_seconds
         self._number = 0
-        self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115, it lives as long as the process
-        try:
-            self._process = _started(command, self._errors)
-        except OSError as error:
-            self._errors.close()
-            hint = f"; to install it: {install}" if install else ""
-            raise ProgramFailed(f"cannot start {self.name!r}: {error.strerror}{hint}") from None
-        self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
-        reader = threading.Thread(
-            target=_read, args=(self._process.stdout, self._lines), daemon=True
-        )
-        reader.start()
-        # The process also ends if the agent is garbage-collected without `end`.
-        self._end = weakref.finalize(self, _end, self._process, reader, self._errors)
+        with interrupts.postponed():
+            try:
+                self._process = _started(command)
+            except OSError as error:
+                hint = f"; to install it: {install}" if install else ""
+                raise ProgramFailed(f"cannot start {self.name!r}: {error.strerror}{hint}") from None
+            try:
+                self._output = _Output(self._process)
+                guard = _guarded(self._process)
+            except BaseException:
+                _kill_group(self._process)
+                raise
+            # The process also ends if the agent is garbage-collected without `end`.
+            self._end = weakref.finalize(self, _end, self._process, self._output, guard)
 
     def is_alive(self) -> bool:
         return self._process.poll() is None
 
     def ask(self, command: str) -> str:
         """The reply to a command; ProgramFailed if it is an error, late or missing."""
-        self._number += 1
-        try:
-            stdin: Any = self._process.stdin
-            stdin.write(f"{self._number} {command}\n")
-            stdin.flush()
-        except OSError:
-            raise self._death(command) from None
-        deadline = time.monotonic() + self.max_seconds
-        first, *rest = self._reply(command, deadline)
+        with interrupts.postponed():
+            self._number += 1
+            try:
+                stdin: Any = self._process.stdin
+                stdin.write(f"{self._number} {command}\n".encode())
+            except OSError:
+                raise self._death(command) from None
+            first, *rest = self._reply(command, time.monotonic() + self.max_seconds)
         text = "\n".join([re.sub(r"^[=?]\d*", "", first), *rest]).strip()
         if first.startswith("?"):
             raise ProgramFailed(f"{self.name} refused {command!r}: {text[:MAX_SHOWN]}")
@@ -272,26 +277,43 @@ class _Program:
     def _reply(self, command: str, deadline: float) -> list[str]:
         """The lines of the reply to the last command, without output before it."""
         lines: list[str] = []
+        size = 0
         while True:
-            try:
-                line = self._lines.get(timeout=max(0.0, deadline - time.monotonic()))
-            except queue.Empty:
-                self.end(at_once=True)
-                raise ProgramFailed(
-                    f"{self.name} gave no full reply to {command!r} within {self.max_seconds:g} s; "
-                    "it was ended. Set max_seconds= to allow more time"
-                ) from None
-            if line is None:
-                raise self._death(command)
+            line = self._line(command, deadline)
             if lines:
                 if not line.strip():
                     return lines
                 lines.append(line)
+                size += len(line) + 1
+                if size > MAX_REPLY:
+                    raise self._failure(f"replied to {command!r} by over {MAX_REPLY:,} characters")
             else:
                 head = re.match(r"[=?](\d*)(?:\s|$)", line)
                 # A reply with another number belongs to an earlier command.
                 if head and head[1] in ("", str(self._number)):
                     lines.append(line)
+
+    def _line(self, command: str, deadline: float) -> str:
+        """The next line of output, which must come before the deadline."""
+        output = self._output
+        while True:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                hint = "Set max_seconds= to allow more time"
+                late = f"gave no full reply to {command!r} within {self.max_seconds:g} s"
+                raise self._failure(late, hint)
+            if output.lines:
+                return output.lines.popleft().decode(errors="replace").rstrip("\r")
+            if output.is_too_long:
+                raise self._failure(f"wrote a line of over {MAX_LINE:,} bytes")
+            is_dead = not self.is_alive()
+            has_read = output.read(0.0 if is_dead else min(left, LOOK_SECONDS))
+            if not has_read and (is_dead or output.is_closed):
+                raise self._death(command)
+
+    def _failure(self, what: str, hint: str = "") -> ProgramFailed:
+        self.end(at_once=True)
+        return ProgramFailed(f"{self.name} {what}; it was ended. {hint}".strip())
 
     def _death(self, command: str) -> _Died:
         self.end(at_once=True)
@@ -303,14 +325,58 @@ class _Program:
     stderr_tail = ""  # known once the process has ended
 
     def end(self, at_once: bool = False) -> None:
-        """End the process, by `quit` or by a kill at once, and wait until it is gone."""
+        """End the process, by `quit` or by a kill at once, with all that it has started."""
         if self._end.alive:
             if at_once:
-                self._process.kill()
+                _kill_group(self._process)
             self.stderr_tail = self._end() or ""
 
 
-def _started(command: list[str], errors: IO[bytes]) -> subprocess.Popen[str]:
+class _Output:
+    """What a process has written: whole lines of stdout, the end of stderr."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self.lines: deque[bytes] = deque()
+        self.stderr_tail = b""
+        self._rest = b""  # of stdout, behind the last whole line
+        streams: Any = process.stdout, process.stderr
+        self._stdout, self._stderr = (stream.fileno() for stream in streams)
+        self._poll = select.poll()
+        self._open = {self._stdout, self._stderr}
+        for number in self._open:
+            os.set_blocking(number, False)
+            self._poll.register(number, select.POLLIN)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether no further line can come."""
+        return self._stdout not in self._open
+
+    @property
+    def is_too_long(self) -> bool:
+        """Whether a line grows beyond all bounds."""
+        return len(self._rest) > MAX_LINE
+
+    def read(self, seconds: float) -> bool:
+        """Whether something came within `seconds`, which is read."""
+        with interrupts.allowed():
+            ready = self._poll.poll(1000 * seconds)
+        if not self._open and seconds > 0:  # no stream is left to wait for
+            time.sleep(min(seconds, LOOK_SECONDS / 10))
+        for number, _ in ready:
+            chunk = os.read(number, CHUNK)
+            if not chunk:
+                self._poll.unregister(number)
+                self._open.remove(number)
+            elif number == self._stderr:
+                self.stderr_tail = (self.stderr_tail + chunk)[-MAX_SHOWN:]
+            else:
+                *lines, self._rest = (self._rest + chunk).split(b"\n")
+                self.lines.extend(lines)
+        return bool(ready)
+
+
+def _started(command: list[str]) -> subprocess.Popen[bytes]:
     """The process of a command, which may also be in one of FOLDERS."""
     missing: OSError | None = None
     places = [command[0]]
@@ -320,7 +386,7 @@ def _started(command: list[str], errors: IO[bytes]) -> subprocess.Popen[str]:
         try:
             return subprocess.Popen(
                 [place, *command[1:]], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                stderr=errors, text=True, errors="replace", bufsize=1,
+                stderr=subprocess.PIPE, bufsize=0, start_new_session=True,
             )  # fmt: skip
         except FileNotFoundError as error:
             missing = missing or error
@@ -328,32 +394,49 @@ def _started(command: list[str], errors: IO[bytes]) -> subprocess.Popen[str]:
     raise missing
 
 
-def _read(stream: IO[str], lines: queue.SimpleQueue[str | None]) -> None:
-    """Put the output of a process into a queue, line by line; None at its end."""
-    with contextlib.suppress(ValueError, OSError):  # closed while waiting
-        for line in stream:
-            lines.put(line.rstrip("\r\n"))
-    lines.put(None)
+def _guarded(process: subprocess.Popen[bytes]) -> subprocess.Popen[bytes]:
+    """A shell that kills the group of a process if this process dies without doing so itself."""
+    return subprocess.Popen(
+        ["/bin/sh", "-c", 'read -r _; kill -s KILL -- "-$1"', "sh", str(process.pid)],
+        stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, bufsize=0,
+        start_new_session=True,
+    )  # fmt: skip
 
 
-def _end(process: subprocess.Popen[str], reader: threading.Thread, errors: IO[bytes]) -> str:
-    """The end of the stderr of a process, which is ended and waited for."""
-    streams: Any = process.stdin, process.stdout
-    with contextlib.suppress(OSError, ValueError):
-        streams[0].write("quit\n")
-    with contextlib.suppress(OSError, ValueError):
-        streams[0].close()
-    for stop in (process.terminate, process.kill):
-        try:
-            process.wait(timeout=END_TIMEOUT)
-            break
-        except subprocess.TimeoutExpired:
-            stop()
-    process.wait()
-    reader.join(timeout=END_TIMEOUT)
+def _kill_group(process: subprocess.Popen[bytes], number: int = signal.SIGKILL) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):  # it has ended
+        os.killpg(process.pid, number)
+
+
+def _end(process: subprocess.Popen[bytes], output: _Output, guard: subprocess.Popen[bytes]) -> str:
+    """The end of the stderr of a process, which is ended and waited for, with its whole group."""
+    try:
+        _ask_to_quit(process, output)
+    finally:  # at once if Ctrl-C comes
+        with interrupts.postponed():
+            _kill_group(process)
+            process.wait()
+            while output.read(0.0) and not output.is_too_long:
+                output.lines.clear()
+            guard.kill()
+            guard.wait()
+            streams: Any = process.stdin, process.stdout, process.stderr, guard.stdin
+            for stream in streams:
+                stream.close()
+    return output.stderr_tail.decode(errors="replace").strip()
+
+
+def _ask_to_quit(process: subprocess.Popen[bytes], output: _Output) -> None:
+    """Wait until a process has ended, by `quit` or by a signal that it can handle."""
+    stdin: Any = process.stdin
     with contextlib.suppress(OSError):
-        streams[1].close()
-    errors.seek(max(0, errors.seek(0, 2) - MAX_SHOWN))
-    text = errors.read().decode(errors="replace").strip()
-    errors.close()
-    return text
+        stdin.write(b"quit\n")
+        stdin.close()
+    for number in (signal.SIGTERM, None):
+        deadline = time.monotonic() + END_TIMEOUT
+        while process.poll() is None and time.monotonic() < deadline:
+            output.read(LOOK_SECONDS)
+            output.lines.clear()
+        if number is None or process.poll() is not None:
+            return
+        _kill_group(process, number)

@@ -18,7 +18,7 @@ from typing import Any
 from uctree import specs
 from uctree.errors import UctreeError
 
-BUDGETS = ("simulations", "seconds")  # options that limit a search
+BUDGETS = ("num_simulations", "seconds")  # options that limit a search
 EXAMPLE = "selection.puct.c=0.5,1,2"
 _WORDS = {"true": "True", "false": "False", "none": "None"}
 
@@ -167,7 +167,7 @@ def _values(axis: str, values: Values) -> tuple[str, ...]:
 
 def check_budget(axis: str, number: float | None, text: str) -> None:
     """Raise UctreeError if a search cannot have this number of simulations or seconds."""
-    whole = axis == "simulations"
+    whole = axis == "num_simulations"
     if number is None or not number > 0 or (whole and number != int(number)):
         kind = "whole numbers of at least 1" if whole else "numbers above 0"
         raise UctreeError(f"{axis} must be {kind}; got {text}")

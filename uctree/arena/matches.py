@@ -20,6 +20,7 @@ from uctree.arena.episodes import AgentPool, Task, named, play_task
 from uctree.arena.records import GameRecord, Journal, make_header, read_file
 from uctree.arena.standings import MatchResult
 from uctree.arena.workers import play_in_workers
+from uctree.engine import interrupts
 from uctree.errors import IllegalAction, UctreeError
 from uctree.game import Game
 from uctree.workers.processes import BACKENDS
@@ -67,8 +68,8 @@ def match(
 
     Args:
         game: a game, or its text, as `connect_four(rows=5)`.
-        agents: texts as `search(simulations=100)`, or classes and functions that make an agent; a
-            mapping gives them names.
+        agents: texts as `search(num_simulations=100)`, or classes and functions that make an agent;
+            a mapping gives them names.
         num_games: the games of each group of agents, rounded up to whole openings; 100 by default,
             or each opening of a list once.
         openings: the number of random plies of an opening, all different until none is left; or a
@@ -97,7 +98,9 @@ def match(
         with contextlib.ExitStack() as stack:
             journal = None
             if path is not None:
-                journal = stack.enter_context(contextlib.closing(Journal(path, header, chosen)))
+                with interrupts.postponed():
+                    opened = contextlib.closing(Journal(path, header, chosen))
+                    journal = stack.enter_context(opened)
             run = _Run(pool, tasks, journal, sprt, progress)
             status = run.play(processes, max_seconds, backend)
     return MatchResult(chosen, list(sources), run.counted(), status, header, run.test)

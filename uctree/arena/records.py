@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import io
-import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -22,6 +21,7 @@ from uctree import specs
 from uctree.errors import UctreeError
 from uctree.game import Episode, Game
 from uctree.identity import describe_game, game_differences
+from uctree.jsontext import finite, json_text, parse_json
 
 FORMAT = "uctree match"
 VERSION = 1
@@ -100,7 +100,7 @@ class GameRecord:
     def to_json(self) -> dict[str, Any]:
         """All of it, ready for `json.dumps`."""
         fields = {name: value for name, value in vars(self).items() if name in _FIELDS}
-        return fields | {"game": None if self.game is None else self.game.name}
+        return finite(fields | {"game": None if self.game is None else self.game.name})
 
     def __str__(self) -> str:
         return "\n".join(self._lines())
@@ -132,6 +132,7 @@ class GameRecord:
 
 
 _FIELDS = tuple(name for name in GameRecord.__dataclass_fields__ if name != "game")
+_REAL = (int, float)
 _END = ("over", "cut", "forfeit", "resigned")
 
 
@@ -145,10 +146,11 @@ def record_from(line: Any, game: Game) -> GameRecord:
             if not all(type(each) is kind for each in values[name]):
                 raise ValueError(f"{name} are {values[name]}")
             values[name] = tuple(values[name])
-        for name, number in (("returns", float), ("seconds", float), ("decisions", int)):
-            values[name] = tuple(number(each) for each in values[name])
-            if len(values[name]) != game.num_players:
+        for name, kinds in (("returns", _REAL), ("seconds", _REAL), ("decisions", (int,))):
+            are_numbers = all(type(each) in kinds for each in values[name])
+            if not are_numbers or len(values[name]) != game.num_players:
                 raise ValueError(f"{name} are {values[name]}")
+            values[name] = tuple(map(kinds[-1], values[name]))
         for name in ("number", "opening_number", "seed"):
             if type(values[name]) is not int:
                 raise ValueError(f"{name} is {values[name]!r}")
@@ -208,7 +210,7 @@ def make_header(game: Game, agents: dict[str, str], settings: dict[str, Any]) ->
         "agents": agents,
         "settings": settings,
     }
-    return json.loads(json.dumps(header))  # tuples become lists, as when read from a file
+    return parse_json(json_text(header))  # tuples become lists, as when read from a file
 
 
 class Journal:
@@ -252,7 +254,7 @@ class Journal:
         self._write(record.to_json())
 
     def _write(self, content: dict[str, Any]) -> None:
-        line = json.dumps(content).encode() + b"\n"
+        line = json_text(content).encode() + b"\n"
         try:
             while line:  # a full disk may write only a part
                 line = line[self.file.write(line) :]
@@ -287,7 +289,7 @@ def _complete_lines(content: bytes) -> list[bytes]:
 
 def _header(path: Path, lines: list[bytes]) -> dict[str, Any]:
     try:
-        header = json.loads(lines[0])
+        header = parse_json(lines[0])
     except (IndexError, ValueError):
         header = None
     if not isinstance(header, dict) or header.get("format") != FORMAT:
@@ -312,8 +314,8 @@ def _records(path: Path, lines: list[bytes], game: Game) -> dict[int, GameRecord
     records, seen = dict[int, GameRecord](), set[int]()
     for number, line in enumerate(lines[1:], start=2):
         try:
-            record = record_from(json.loads(line), game)
-        except (ValueError, RecursionError) as error:
+            record = record_from(parse_json(line), game)
+        except ValueError as error:
             raise UctreeError(f"{path}, line {number} is damaged: {error}") from error
         if record.number in seen:
             raise UctreeError(f"{path}, line {number}: game {record.number} occurs twice")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import math
 import os
 from collections.abc import Mapping
@@ -19,8 +20,13 @@ def markdown_table(rows: list[list[str]], left: int = 1) -> str:
     | name | games |
     | --- | ---: |
     | a | 12 |
+
+    Names stay text, so that they add neither columns nor HTML.
+
+    >>> print(markdown_table([["name"], ["<b>|"]]).splitlines()[-1])
+    | &lt;b&gt;\\| |
     """
-    titles, *others = rows
+    titles, *others = [[html.escape(c, quote=False).replace("|", "\\|") for c in r] for r in rows]
     sides = ["---" if place < left else "---:" for place in range(len(titles))]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in [titles, sides, *others])
 

@@ -13,7 +13,9 @@ from uctree.arena.records import GameRecord
 from uctree.arena.reports import plain_row
 from uctree.errors import UctreeError
 from uctree.game import Game
+from uctree.jsontext import finite
 from uctree.pages.columns import aligned
+from uctree.pages.document import paragraph, table
 
 
 @dataclass(frozen=True)
@@ -98,39 +100,54 @@ class MatchResult:
     def to_json(self) -> dict[str, Any]:
         """All of it except the games, ready for `json.dumps`."""
         rated = self.game.num_players > 1 and bool(self.records)
-        return {
-            "game": self.header["game"],
-            "settings": self.header["settings"],
-            "agents": self.header["agents"],
-            "status": self.status,
-            "games": len(self.records),
-            "openings": len(self.points),
-            "standings": [plain_row(each) for each in self.standings],
-            "superiority": self.ratings.superiority.tolist() if rated else None,
-            "sprt": None if self.sprt is None else asdict(self.sprt),
-            "forfeits": [
-                {"number": each.number, "agent": _forfeiter(each), "error": each.error}
-                for each in self.forfeits
-            ],
-        }
+        return finite(
+            {
+                "game": self.header["game"],
+                "settings": self.header["settings"],
+                "agents": self.header["agents"],
+                "status": self.status,
+                "games": len(self.records),
+                "openings": len(self.points),
+                "standings": [plain_row(each) for each in self.standings],
+                "superiority": self.ratings.superiority.tolist() if rated else None,
+                "sprt": None if self.sprt is None else asdict(self.sprt),
+                "forfeits": [
+                    {"number": each.number, "agent": _forfeiter(each), "error": each.error}
+                    for each in self.forfeits
+                ],
+            }
+        )
 
     def __str__(self) -> str:
-        total = len(self.records)
-        lines = [
-            f"{self.game.name}: {total:,} game{'' if total == 1 else 's'}, "
-            f"{len(self.points):,} opening{'' if len(self.points) == 1 else 's'}, {self.status}"
-        ]
+        lines = [self._headline()]
         if self.records:
             lines += ["", *aligned(self._rows())]
-        if self.game.num_players > 1 and self.records:
-            lines += ["", *self._comparisons()]
-        if self.sprt is not None:
-            lines += ["", self._test_line()]
-        if self.forfeits:
-            lines += ["", *self._forfeit_lines()]
+        for block in self._remarks():
+            lines += ["", *block]
         return "\n".join(lines)
 
+    def _repr_html_(self) -> str:
+        """The table and what follows from it as HTML for a notebook."""
+        parts = [paragraph(self._headline())]
+        if self.records:
+            parts.append(table(self._rows()))
+        return "".join(parts + [paragraph(line) for block in self._remarks() for line in block])
+
     # Parts of the above.
+
+    def _headline(self) -> str:
+        total = len(self.records)
+        return (
+            f"{self.game.name}: {total:,} game{'' if total == 1 else 's'}, "
+            f"{len(self.points):,} opening{'' if len(self.points) == 1 else 's'}, {self.status}"
+        )
+
+    def _remarks(self) -> list[list[str]]:
+        """Comparisons of agents, the sequential test, and forfeits, each as lines."""
+        is_rated = self.game.num_players > 1 and bool(self.records)
+        comparisons = self._comparisons() if is_rated else []
+        test = [] if self.sprt is None else [self._test_line()]
+        return [block for block in (comparisons, test, self._forfeit_lines()) if block]
 
     def _index(self, name: str) -> int:
         if name not in self.agents:

@@ -11,6 +11,7 @@ from uctree.arena.agents import AgentSource
 from uctree.arena.episodes import AgentPool, Clock, Report, Task, forfeited, play_task
 from uctree.arena.external import LONGEST_END
 from uctree.arena.records import GameRecord, record_from
+from uctree.engine import interrupts
 from uctree.errors import UctreeError
 from uctree.game import Game
 from uctree.workers.processes import Host, Message, Send, Worker, make_host
@@ -38,7 +39,8 @@ def play_in_workers(
     try:
         while waiting or workers:
             while waiting and len(workers) < processes:
-                workers.append(_GameWorker(host, payload, max_seconds))
+                with interrupts.postponed():  # so that the end of this function ends it
+                    workers.append(_GameWorker(host, payload, max_seconds))
                 workers[-1].start(waiting.popleft())
             for each in _ready(host, workers):
                 record = each.receive(pool)
@@ -59,8 +61,9 @@ def play_in_workers(
                 else:
                     each.start(waiting.popleft())
     finally:
-        for each in workers:
-            each.kill()
+        with interrupts.postponed():
+            for each in workers:
+                each.kill()
 
 
 def _pickled(game: Game | str, sources: dict[str, AgentSource]) -> bytes:
@@ -138,14 +141,14 @@ class _GameWorker:
     def end(self, seconds: float) -> None:
         """Let it close its agents, and end it after `seconds`."""
         if self.is_alive:
-            self.is_alive = False
             self.worker.end(seconds)
+            self.is_alive = False  # not before: Ctrl-C may end the wait, and `kill` comes then
 
     def kill(self) -> None:
         """End it with all processes of its agents, also if it died before them."""
         if self.is_alive:
-            self.is_alive = False
             self.worker.kill()
+            self.is_alive = False
 
 
 class _Service:

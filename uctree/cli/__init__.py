@@ -13,7 +13,7 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 
-from cyclopts import CycloptsError
+from cyclopts import CycloptsError, UnknownCommandError, UnusedCliTokensError
 
 from uctree import specs
 
@@ -65,9 +65,24 @@ def main(tokens: Sequence[str] | None = None) -> int:
         if not (expected or place):
             raise
         kind = "" if expected else f"{type(error).__name__}: "
-        print(f"uctree: {place}{kind}{error}", file=sys.stderr)
+        print(f"uctree: {place}{kind}{_text(error)}", file=sys.stderr)
         return 2
     return 0
+
+
+def _text(error: Exception) -> str:
+    """The message of an error; for a wrong command or option also where to look it up."""
+    if isinstance(error, UnknownCommandError) and error.unused_tokens:
+        name, commands = error.unused_tokens[0], app.command_names()
+        hint = specs.meant(name, commands)
+        return f"unknown command {name!r}; {hint}commands: {', '.join(commands)}"
+    if isinstance(error, UnusedCliTokensError) and error.unused_tokens and error.command_chain:
+        command = " ".join(["uctree", *error.command_chain])
+        unused = " ".join(error.unused_tokens)
+        return f"{command} does not take {unused!r} as well. See {command} --help"
+    if isinstance(error, CycloptsError) and error.command_chain:
+        return f"{error} See uctree {' '.join(error.command_chain)} --help"
+    return str(error)
 
 
 @contextlib.contextmanager

@@ -27,7 +27,9 @@ app = App(
     help="Monte Carlo tree search for games written in plain Python.\n\n"
     "GAME is a built-in name (connect_four), a name with arguments (nim:heaps=(3,4,5)), or a game "
     "of yours (my_game.py:name, my_game.py:factory:rows=3). A rule has its arguments as in Python: "
-    "\"puct(c=2, fpu='parent')\".",
+    "\"puct(c=2, fpu='parent')\".\n\n"
+    "To begin: uctree games, uctree play connect_four, uctree search connect_four, "
+    "uctree new my_game.",
     help_format="plaintext",
     result_action="return_value",
     suppress_keyboard_interrupt=False,
@@ -35,6 +37,11 @@ app = App(
 
 
 INTERRUPTED = 130  # the exit status after Ctrl-C
+
+
+def command_names() -> list[str]:
+    """The names of all commands, in the order of the alphabet."""
+    return sorted(name for name in app if not name.startswith("-"))
 
 
 # --- options -------------------------------------------------------------------------------------
@@ -47,7 +54,7 @@ Flag = Annotated[bool, Parameter(negative="")]
 class Budget:
     """How long to search."""
 
-    simulations: int | None = None
+    num_simulations: int | None = None
     """the number of simulations."""
     seconds: float | None = None
     """the time limit in seconds, without compilation."""
@@ -59,7 +66,7 @@ class Method:
     """How to search."""
 
     c: float | None = None
-    """the exploration constant of UCB1 (1.414 by default)."""
+    """the exploration constant of UCB1 (0.5 by default)."""
     selection: str | None = None
     """how edges are chosen, as "puct(c=2)"."""
     root_selection: str | None = None
@@ -94,6 +101,10 @@ class Method:
     """a rule to end before the budget is used up, as "decided()"; may be repeated."""
     choice: str | None = None
     """how the final action is chosen, as lcb."""
+    debug: Flag = False
+    """compile with bounds checks, to find out why a game crashes."""
+    no_check: Flag = False
+    """do not play a few episodes in plain Python before a game is compiled."""
 
 
 NO_BUDGET = Budget()
@@ -102,8 +113,8 @@ NO_METHOD = Method()
 
 def checked_budget(budget: Budget, default: Budget) -> Budget:
     """The budget, or the default if none was given; UctreeError for a wrong one."""
-    if budget.simulations is not None and budget.simulations < 1:
-        raise UctreeError(f"--simulations must be at least 1; got {budget.simulations}")
+    if budget.num_simulations is not None and budget.num_simulations < 1:
+        raise UctreeError(f"--num-simulations must be at least 1; got {budget.num_simulations}")
     if budget.seconds is not None and not budget.seconds > 0:
         raise UctreeError(f"--seconds must be above 0; got {budget.seconds:g}")
     return default if budget == NO_BUDGET else budget
@@ -113,6 +124,8 @@ def search_options(method: Method) -> dict[str, Any]:
     """The options of `uctree.search` that were given."""
     chosen = asdict(method).items()
     given = {name: value for name, value in chosen if value is not None and value is not False}
+    if given.pop("no_check", False):
+        given["check"] = False
     c = given.pop("c", None)
     if c is not None and "selection" in given:
         raise UctreeError("--c is the constant of UCB1; give --c or --selection, not both")
@@ -129,6 +142,17 @@ def search_options(method: Method) -> dict[str, Any]:
     return given
 
 
+@contextlib.contextmanager
+def option_errors() -> Iterator[None]:
+    """Raise UctreeError in this block for options that conflict with each other or the game."""
+    try:
+        yield
+    except ValueError as error:
+        if isinstance(error, UctreeError) or specs.place(error):
+            raise
+        raise UctreeError(str(error)) from error
+
+
 # --- searching -----------------------------------------------------------------------------------
 
 
@@ -136,27 +160,20 @@ def search_with_progress(
     game: Game, state: np.record, budget: Budget, *, seed: int, options: dict[str, Any]
 ) -> uctree.SearchResult:
     """The result of a search, with a progress line if stderr is a terminal."""
-    with _progress_line(game, budget) as progress:
-        try:
-            return uctree.search(
-                game,
-                state,
-                num_simulations=budget.simulations,
-                seconds=budget.seconds,
-                seed=seed,
-                progress=progress,
-                **options,
-            )
-        except ValueError as error:
-            if isinstance(error, UctreeError) or specs.place(error):
-                raise
-            raise UctreeError(str(error)) from error  # options that exclude each other
+    with _progress_line(budget) as progress, option_errors():
+        return uctree.search(
+            game,
+            state,
+            num_simulations=budget.num_simulations,
+            seconds=budget.seconds,
+            seed=seed,
+            progress=progress,
+            **options,
+        )
 
 
 @contextlib.contextmanager
-def _progress_line(
-    game: Game, budget: Budget
-) -> Iterator[Callable[[uctree.Progress], None] | None]:
+def _progress_line(budget: Budget) -> Iterator[Callable[[uctree.Progress], None] | None]:
     """The `progress` argument of a search; None if stderr is not a terminal."""
     if not sys.stderr.isatty():
         yield None
@@ -167,10 +184,11 @@ def _progress_line(
 
     columns = TextColumn("{task.description}", markup=False), BarColumn()
     bar = Bar(*columns, console=Console(stderr=True), transient=True)
-    task = bar.add_task(f"{game.name}: compiling", total=None)
+    task = bar.add_task("", total=None)
 
     def show(progress: uctree.Progress) -> None:
-        by_count = progress.simulations / (budget.simulations or math.inf)
+        bar.start()  # not before: the engine may say that it compiles
+        by_count = progress.simulations / (budget.num_simulations or math.inf)
         by_time = progress.seconds / (budget.seconds or math.inf)
         text = (
             f"{progress.simulations:,} simulations, "
@@ -179,8 +197,10 @@ def _progress_line(
         )
         bar.update(task, total=1.0, completed=max(by_count, by_time), description=text)
 
-    with bar:
+    try:
         yield show
+    finally:
+        bar.stop()
 
 
 def _most_visited(tree: uctree.Tree) -> str:
@@ -204,7 +224,7 @@ def counting_bar(task_name: str) -> Iterator[Callable[[int, int, str], None] | N
 
     columns = BarColumn(), TimeRemainingColumn(), TextColumn("{task.description}", markup=False)
     bar = Bar(*columns, console=Console(stderr=True), transient=True)
-    task = bar.add_task(f"{task_name}: compiling", total=None)
+    task = bar.add_task(f"{task_name}: starting", total=None)
 
     def show(done: int, total: int, text: str) -> None:
         bar.update(task, total=total, completed=done, description=text)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_format
 import math
 from dataclasses import asdict
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 from uctree import specs
 from uctree.cli.app import Flag, app, counting_bar, file_errors, print_table
 from uctree.errors import UctreeError
+from uctree.jsontext import json_text
 
 if TYPE_CHECKING:
     from uctree.continuous.budgets import Summary
@@ -22,7 +22,7 @@ def continuous(
     /,
     *,
     solvers: str = "all",
-    simulations: str = "100,1000,10000",
+    num_simulations: str = "100,1000,10000",
     seeds: int = 5,
     first_seed: int = 0,
     output: Path | None = None,
@@ -36,7 +36,7 @@ def continuous(
     Args:
         game: a game whose actions are vectors, as loss_game or loss_game:dim=3.
         solvers: "all", or names separated by commas.
-        simulations: budgets, separated by commas.
+        num_simulations: budgets, separated by commas.
         seeds: the number of runs of each solver and budget.
         first_seed: the seed of the first run.
         output: a folder for runs.jsonl, table.json and regret.svg; an interrupted study is resumed
@@ -52,7 +52,7 @@ def continuous(
         )
     if seeds < 1:
         raise UctreeError(f"--seeds must be at least 1; got {seeds}")
-    chosen, wanted = budgets.chosen_solvers(solvers), _numbers(simulations)
+    chosen, wanted = budgets.chosen_solvers(solvers), _numbers(num_simulations)
     if output is not None:
         with file_errors(output):
             output.mkdir(parents=True, exist_ok=True)
@@ -69,10 +69,10 @@ def continuous(
         "summaries": [_finite(asdict(each)) for each in found], "first_budgets": first,
     }  # fmt: skip
     if output is not None:
-        (output / "table.json").write_text(json_format.dumps(report, indent=1) + "\n")
+        (output / "table.json").write_text(json_text(report, indent=1) + "\n")
         (output / "regret.svg").write_text(budgets.draw(found, f"{game}: stage regret"))
     if json:
-        print(json_format.dumps(report))
+        print(json_text(report))
         return
     _print(found, first)
 
@@ -97,7 +97,9 @@ def _numbers(text: str) -> list[int]:
     except ValueError:
         numbers = []
     if not numbers or min(numbers) < 1:
-        raise UctreeError(f"--simulations must be whole numbers separated by commas; got {text!r}")
+        raise UctreeError(
+            f"--num-simulations must be whole numbers separated by commas; got {text!r}"
+        )
     return numbers
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json as json_format
 import re
 import sys
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from uctree.cli.app import INTERRUPTED, Flag, app, counting_bar, file_errors
 from uctree.cli.learning import agent_source
 from uctree.errors import UctreeError
 from uctree.game import Game
+from uctree.jsontext import json_text
 
 if TYPE_CHECKING:
     from uctree.arena import MatchProgress, MatchResult, Sprt
@@ -45,9 +45,9 @@ def match(
 ) -> int:
     """Find out which agent is stronger, from many games. Ctrl-C ends it early.
 
-    AGENT is random, greedy, "search(simulations=1000, selection=puct(c=2), reuse=True)",
+    AGENT is random, greedy, "search(num_simulations=1000, selection=puct(c=2), reuse=True)",
     "search(seconds=1)", "gnugo(level=10)", "rhino()", "gtp('program --gtp')" or
-    "my_agents.py:Clever(depth=3)", or "network(run='RUN', simulations=200)" of a trained run;
+    "my_agents.py:Clever(depth=3)", or "network(run='RUN', num_simulations=200)" of a trained run;
     NAME=AGENT gives it a name. Every opening is played in all seatings. With more agents than
     seats all groups of agents play.
 
@@ -105,7 +105,7 @@ def match(
                 progress=None if show_bar is None else functools.partial(_show_progress, show_bar),
             )
     result = result.anchored(anchor)
-    print(json_format.dumps(result.to_json(), indent=2) if json else result)
+    print(json_text(result.to_json(), indent=2) if json else result)
     if result.status != "interrupted":
         return 0
     if output is not None:
@@ -116,7 +116,7 @@ def match(
 def _print_game(result: MatchResult, number: int, json: bool) -> None:
     for record in result.records:
         if record.number == number:
-            print(json_format.dumps(record.to_json(), indent=2) if json else record)
+            print(json_text(record.to_json(), indent=2) if json else record)
             return
     last = max(record.number for record in result.records)
     raise UctreeError(f"--game-number {number}: no such game; numbers are 0 to {last}")
@@ -147,7 +147,7 @@ def _read_sprt(text: str, alpha: float, beta: float) -> Sprt:
 
 def read_openings(game: Game, text: str) -> int | list[list[int]]:
     """A number of plies, or the openings in a file."""
-    if re.fullmatch(r"\d+", text):
+    if re.fullmatch(r"\d{1,18}", text):
         return int(text)
     path = Path(text)
     with file_errors(path):

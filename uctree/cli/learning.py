@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import shlex
 import sys
 import typing
 from collections.abc import Callable, Iterator
@@ -123,8 +124,10 @@ def _summary(run: Run, game: str) -> str:
         else:
             mine, theirs = numbers["mean_return"], numbers["opponent_return"]
             lines.append(f"  mean return {mine:.4g}; {name} {theirs:.4g}")
-    lines.append(f"write a report: uctree report {run.folder}")
-    lines.append(f"play against it: uctree play {game} --run {run.folder}")
+    folder, text = shlex.quote(str(run.folder)), shlex.quote(game)
+    own = f" --game {text}" if specs.is_file(game) else ""
+    lines.append(f"write a report: uctree report {folder}{own}")
+    lines.append(f"play against it: uctree play {text} --run {folder}")
     return "\n".join(lines)
 
 
@@ -189,7 +192,7 @@ def _display(name: str) -> Iterator[Callable[[Progress], None]]:
 
     columns = BarColumn(bar_width=20), TextColumn("{task.description}", markup=False)
     bars = Bars(*columns, console=Console(stderr=True), transient=True)
-    run_bar = bars.add_task(f"{name}: compiling", total=None)
+    run_bar = bars.add_task(f"{name}: starting", total=None)
     phase_bar = bars.add_task("", total=None)
 
     def show(now: Progress) -> None:
@@ -266,7 +269,7 @@ def load_pretrained(game: Game) -> tuple[Evaluator, int] | None:
 
 
 def agent_source(text: str, game: Game) -> AgentSource:
-    """The source of an agent; `network(run="RUN", simulations=200)` plays with a run's network.
+    """The source of an agent; `network(run="RUN", num_simulations=200)` plays with a run's network.
 
     The newest checkpoint is looked up now, so that a match that is resumed has the same agents.
     """

@@ -199,7 +199,7 @@ def _play_episode(
 def _greet(
     game: Game, person: int | None, opponents: _Opponents, budget: Budget, seed: int
 ) -> None:
-    limits = [] if budget.simulations is None else [f"{budget.simulations:,} simulations"]
+    limits = [] if budget.num_simulations is None else [f"{budget.num_simulations:,} simulations"]
     limits += [] if budget.seconds is None else [f"{budget.seconds:g} s"]
     print(f"{game.name}, {' or '.join(limits)} an action, seed {seed}")
     if person is not None:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json as json_format
 from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
 from uctree import principle, specs
-from uctree.cli.app import Flag, app
+from uctree.cli.app import Flag, app, option_errors
 from uctree.errors import UctreeError
+from uctree.jsontext import json_text
 
 
 @app.command(name="principle")
@@ -21,7 +21,7 @@ def study(
     actions: Annotated[
         list[str] | None, Parameter(consume_multiple=True, negative_iterable="")
     ] = None,
-    simulations: int = 10_000,
+    num_simulations: int = 10_000,
     rounds: int = 10,
     least_share: float = 0.5,
     min_visits: int = 100,
@@ -40,7 +40,7 @@ def study(
     Args:
         game: built-in name, name:arguments, or file.py:name.
         actions: the actions so far, chance outcomes included, separated by commas or spaces.
-        simulations: the number in all rounds.
+        num_simulations: the number in all rounds.
         rounds: the number of rounds of the search; nodes are pruned between rounds.
         least_share: prune actions with less than this share of the most visited one's visits; 0
             prunes nothing.
@@ -59,18 +59,14 @@ def study(
         raise UctreeError(f"--page {page}: give the name of a file in an existing folder")
     chosen = specs.read_game(game)
     state = specs.play_actions(chosen, actions or [])
-    try:
+    with option_errors():
         found = principle.study(
-            chosen, state, num_simulations=simulations, num_rounds=rounds,
+            chosen, state, num_simulations=num_simulations, num_rounds=rounds,
             keep=principle.by_share(least_share), min_visits=min_visits, num_nodes=nodes,
             kappa=kappa, hbar=hbar, visit_scale=visit_scale, mode=mode, num_samples=samples,
             seed=seed,
         )  # fmt: skip
-    except ValueError as error:
-        if isinstance(error, UctreeError) or specs.place(error):
-            raise
-        raise UctreeError(str(error)) from error
-    print(json_format.dumps(found.to_json(), indent=2) if json else found)
+    print(json_text(found.to_json(), indent=2) if json else found)
     if page is not None:
         try:
             found.save(page)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import importlib.resources
+import importlib.util
 import inspect
-import json as json_format
 import keyword
 import time
 from collections.abc import Callable
@@ -29,6 +29,7 @@ from uctree.cli.app import (
 )
 from uctree.errors import UctreeError
 from uctree.game import Game
+from uctree.jsontext import json_text
 
 BENCH_SIMULATIONS = 10_000
 BENCH_REPEATS = 3
@@ -75,8 +76,8 @@ def check(
         wise: random_action and playout play better than at random, on purpose.
         json: print JSON instead of a report.
     """
-    report = uctree.check(specs.read_game(game), episodes=episodes, seed=seed, wise=wise)
-    print(json_format.dumps(report.to_json(), indent=2) if json else report)
+    report = uctree.check(game, episodes=episodes, seed=seed, wise=wise)
+    print(json_text(report.to_json(), indent=2) if json else report)
     return 0 if report.ok else 1
 
 
@@ -89,6 +90,10 @@ def new(name: str, /) -> None:
     """
     if not name.isidentifier() or keyword.iskeyword(name):
         raise UctreeError(f"the name must be a Python identifier, like my_game; got {name!r}")
+    if importlib.util.find_spec(name) is not None and not Path(f"{name}.py").exists():
+        raise UctreeError(
+            f"{name}.py would hide the module {name}, which Python has already; choose another name"
+        )
     for source, path in (("game.txt", Path(f"{name}.py")), ("test.txt", Path(f"test_{name}.py"))):
         if path.exists():
             raise UctreeError(f"{path} exists already; choose another name or remove it")
@@ -112,7 +117,7 @@ def bench(game: str | None = None, /, *, budget: Budget = NO_BUDGET, json: Flag 
         game: built-in name, name:arguments, or file.py:name.
         json: print JSON instead of a table.
     """
-    budget = checked_budget(budget, Budget(simulations=BENCH_SIMULATIONS))
+    budget = checked_budget(budget, Budget(num_simulations=BENCH_SIMULATIONS))
     if game is not None:
         names = [game]
     else:
@@ -120,7 +125,7 @@ def bench(game: str | None = None, /, *, budget: Budget = NO_BUDGET, json: Flag 
         names = [name for name, factory in built_in if specs.needs_nothing(factory)]
     figures = [_measure(name, specs.read_game(name), budget) for name in names]
     if json:
-        print(json_format.dumps(figures, indent=2))
+        print(json_text(figures, indent=2))
         return
     rows = [
         ["game", "compile s", "machine code", "simulations/s", "bytes/edge", "depth", "playouts/s",

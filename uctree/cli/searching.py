@@ -1,8 +1,7 @@
-"""Commands that search: `search` and `diff`."""
+"""Commands that search: `search`, `solve` and `diff`."""
 
 from __future__ import annotations
 
-import json as json_format
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -23,11 +22,13 @@ from uctree.cli.app import (
     checked_budget,
     file_errors,
     load_tree,
+    option_errors,
     search_options,
     search_with_progress,
 )
 from uctree.errors import UctreeError
 from uctree.game import Game
+from uctree.jsontext import json_text
 
 
 @app.command
@@ -69,13 +70,39 @@ def search(
     result = search_with_progress(
         chosen, state, budget, seed=seed, options=options | {"tree": earlier}
     )
-    print(json_format.dumps(result.to_json(), indent=2) if json else result)
+    print(json_text(result.to_json(), indent=2) if json else result)
     if save_tree is not None:
         with file_errors(save_tree):
             result.tree.save(save_tree)
     if save_page is not None:
         with file_errors(save_page):
             result.save(save_page)
+
+
+@app.command
+def solve(
+    game: str,
+    /,
+    *,
+    actions: Annotated[
+        list[str] | None, Parameter(consume_multiple=True, negative_iterable="")
+    ] = None,
+    max_states: int = 10_000_000,
+    json: Flag = False,
+) -> None:
+    """Find the exact value of a small game: of its start, or of the state after some actions.
+
+    Args:
+        game: built-in name, name:arguments, or file.py:name.
+        actions: the actions so far, chance outcomes included, separated by commas or spaces.
+        max_states: give up if more different states than this can follow.
+        json: print JSON instead of a table.
+    """
+    chosen = specs.read_game(game)
+    state = specs.play_actions(chosen, actions or [])
+    with option_errors():
+        solution = uctree.solve(chosen, state, max_states=max_states)
+    print(json_text(solution.to_json(), indent=2) if json else solution)
 
 
 @app.command
@@ -93,7 +120,7 @@ def diff(first: Path, second: Path, /, *, game: str | None = None, json: Flag = 
     chosen = None if game is None else specs.read_game(game)
     a, b = (load_tree(path, chosen) for path in (first, second))
     comparison = compare(a, b, (str(first), str(second)))
-    print(json_format.dumps(comparison.to_json(), indent=2) if json else comparison)
+    print(json_text(comparison.to_json(), indent=2) if json else comparison)
 
 
 def _root(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_format
 import re
 import sys
 from pathlib import Path
@@ -14,6 +13,7 @@ from uctree import specs
 from uctree.cli.app import INTERRUPTED, Flag, app, counting_bar
 from uctree.cli.evidence import read_openings
 from uctree.errors import UctreeError
+from uctree.jsontext import json_text
 
 if TYPE_CHECKING:
     from uctree.arena import AblationProgress, AdviceProgress
@@ -25,7 +25,7 @@ def ablate(
     /,
     *,
     vary: Annotated[list[str], Parameter(negative_iterable="")],
-    simulations: str | None = None,
+    num_simulations: str | None = None,
     seconds: str | None = None,
     games: int = 200,
     base: str = "",
@@ -46,7 +46,8 @@ def ablate(
     Args:
         game: built-in name, name:arguments, or file.py:name.
         vary: an option and its values; may be repeated.
-        simulations: the budgets at which settings play each other, as 100,1000; 1000 by default.
+        num_simulations: the budgets of the searches that play each other, as 100,1000; 1000 by
+            default.
         seconds: budgets in seconds for each search, instead of simulations.
         games: the games of each pair of settings at each budget, rounded up to whole openings.
         base: options that all settings share, as "solver=True, choice=lcb".
@@ -74,8 +75,8 @@ def ablate(
         result = arena.ablate(
             game,
             read_vary(vary),
-            simulations=None if simulations is None else _numbers("--simulations", simulations),
-            seconds=None if seconds is None else _numbers("--seconds", seconds, float),
+            num_simulations=_numbers("--num-simulations", num_simulations),
+            seconds=_numbers("--seconds", seconds, float),
             num_games=games,
             base=base,
             pairing=pairing,
@@ -88,7 +89,7 @@ def ablate(
         )
     if result.num_games:
         result.save(place)
-        print(json_format.dumps(result.to_json(), indent=2) if json else result)
+        print(json_text(result.to_json(), indent=2) if json else result)
     if result.status != "interrupted":
         print(f"uctree: wrote {place}", file=sys.stderr)
         return 0
@@ -163,7 +164,7 @@ def advise(
         )
     if folder is not None:
         result.save(folder)
-    print(json_format.dumps(result.to_json(), indent=2) if json else result)
+    print(json_text(result.to_json(), indent=2) if json else result)
     return 0 if result.status == "complete" else INTERRUPTED
 
 
@@ -177,7 +178,10 @@ def _slug(game: str) -> str:
     return re.sub(r"\W+", "-", text).strip("-")
 
 
-def _numbers(option: str, text: str, kind: type = int) -> list[Any]:
+def _numbers(option: str, text: str | None, kind: type = int) -> list[Any] | None:
+    """The numbers in the text of an option; None if it was not given."""
+    if text is None:
+        return None
     try:
         return [kind(part.replace("_", "")) for part in text.split(",")]
     except ValueError:
@@ -191,7 +195,7 @@ def _options(base: str) -> dict[str, Any]:
         return {}
     from uctree.arena import SearchAgent, make_agent
 
-    agent = make_agent(f"search(simulations=1, {base})")
+    agent = make_agent(f"search(num_simulations=1, {base})")
     assert isinstance(agent, SearchAgent), "its text begins with search"
     if agent.reuse:
         raise UctreeError("--base: reuse is for whole games; advise searches single positions")

@@ -10,16 +10,18 @@ take too long. If the other players are frozen, all decisions of one player are 
 from __future__ import annotations
 
 import math
-import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from uctree import evaluators
+from uctree.doctor.first_look import refuse_broken
 from uctree.engine.bindings import action_room, game_bindings
 from uctree.engine.compile import Kernel, compile_kernel, interpreted
+from uctree.engine.recent import table_of
 from uctree.errors import BrokenGame, UctreeError
 from uctree.game import OVER, Box, Game, State, StateViews, make_rng
 from uctree.kernels.binding import UNBOUND, noinline
@@ -67,7 +69,7 @@ def solve_backward(game: Game, state: State | None = None, *, points: int = 16) 
     return BackwardSolution(actions, value, tolerance, solver.evaluations)
 
 
-_kernels: weakref.WeakKeyDictionary[Game, dict[Any, Kernel]] = weakref.WeakKeyDictionary()
+MOST_KERNELS = 64  # of a game, kept in memory
 
 
 class BackwardSolver:
@@ -98,7 +100,7 @@ class BackwardSolver:
                   ("current", float, (game.num_players,)), ("used", np.int64),
                   ("spare", float, (longest,)), ("table", float, (9, 9)),
                   ("seen", float, (4096,))]  # fmt: skip
-        self.desk = np.zeros(stages + 1, fields)
+        self.frames = np.zeros(stages + 1, fields)
         self.states = np.zeros(2 * stages + 2, game.dtype)
         self.room, self.reward = action_room(game), np.zeros(game.num_players)
         self.counts = np.zeros(4, np.int64)
@@ -109,21 +111,26 @@ class BackwardSolver:
 
     def _kernel(self, levels: int) -> Kernel:
         """The kernel that solves this many nested levels."""
-        known = _kernels.setdefault(self.game, {})
+        known = table_of(self.game, "backward", MOST_KERNELS)
         key = (levels, self.is_frozen, interpreted())
-        if key not in known:
+        kernel: Kernel | None = known.get(key)
+        if kernel is None or kernel.is_stale:
             solve: Callable[..., int] = no_level
             for _ in range(levels):
                 solve = level_kernel(solve)
             bound = game_bindings(self.game, evaluators.playout())
             bound |= {"solve_first": solve, "FREEZES": self.is_frozen}
             label = f"{self.game.name}: backward induction, {levels} levels"
-            known[key] = compile_kernel(solve_root, bound, self._arguments(), label=label)
-        return known[key]
+            kernel = compile_kernel(
+                solve_root, bound, self._arguments(), label=label,
+                before=partial(refuse_broken, self.game),
+            )  # fmt: skip
+            known.put(key, kernel)
+        return kernel
 
     def _arguments(self) -> tuple[Any, ...]:
         return (
-            self.states, self.desk, self.room, self.reward, self.steps, self.counts,
+            self.states, self.frames, self.room, self.reward, self.steps, self.counts,
             self.path, self.game.data,
         )  # fmt: skip
 
@@ -132,14 +139,14 @@ class BackwardSolver:
         if self.game.is_over(state):
             return np.zeros(self.game.num_players)
         self._solve(state)
-        return self.desk["value"][0].copy()
+        return self.frames["value"][0].copy()
 
     def decision(self, state: State) -> list[np.ndarray]:
         """The actions of a state's mover until the turn passes to another player."""
         self._solve(state)
         mover, actions = self.game.to_play(state), []
-        best = self.desk["best"][0].copy()
-        for first in range(0, int(self.desk["used"][0]), self.game.dim):
+        best = self.frames["best"][0].copy()
+        for first in range(0, int(self.frames["used"][0]), self.game.dim):
             if self.game.to_play(state) != mover:
                 break
             low, _ = self.game.box(state)
@@ -159,7 +166,7 @@ class BackwardSolver:
             row[: len(action)] = action
         self.counts[DECIDER] = player
         self._solve(state)
-        return float(self.desk["value"][0, player])
+        return float(self.frames["value"][0, player])
 
     def actions(self, state: State) -> list[np.ndarray]:
         """The actions from a state to the end."""
@@ -184,7 +191,7 @@ class BackwardSolver:
         arguments: list[Any] = list(self._arguments())
         if kernel.interpreted:
             arguments[0] = StateViews(self.states)
-            arguments[1] = self.desk.view(np.recarray)
+            arguments[1] = self.frames.view(np.recarray)
         kernel.call(*arguments)
         self.evaluations += int(self.counts[PAID])
         if self.counts[WRONG]:
@@ -229,40 +236,40 @@ def generators(dim: int) -> tuple[float, ...]:
 
 
 # --- kernels -------------------------------------------------------------------------------------
-# Level i has its own row of `desk` and two states: where its mover decides, and one to step. Its
-# `pay` gives the value of its vector, after the replies of the levels below.
+# Level i has its own row of `frames` and two states: the one in which its player moves, and one to
+# step. Its `pay` gives the value of its vector, after the replies of the levels below.
 
 
 def level_kernel(deeper: Callable[..., int]) -> Callable[..., int]:
     """The kernel that solves one level of the induction; `deeper` solves the next."""
 
     def pay(
-        level: int, states: Any, desk: np.ndarray, actions: np.ndarray, reward: np.ndarray,
+        level: int, states: Any, frames: np.ndarray, actions: np.ndarray, reward: np.ndarray,
         steps: np.ndarray, counts: np.ndarray, path: np.ndarray, data: Any,
     ) -> float:  # fmt: skip
         """The value of a level's vector for its mover; `current` gets that of every player."""
-        here = desk[level]
+        here = frames[level]
         mover = decider(level, states, counts)
-        discount = play_vector(level, states, desk, actions, reward, counts, path, data)
+        discount = play_vector(level, states, frames, actions, reward, counts, path, data)
         if counts[WRONG] == 0 and states[2 * level + 1].to_play != OVER:
             states[2 * level + 2] = states[2 * level + 1]
-            deeper(level + 1, states, desk, actions, reward, steps, counts, path, data)
+            deeper(level + 1, states, frames, actions, reward, steps, counts, path, data)
             for player in range(NUM_PLAYERS):
-                here.current[player] += discount * desk[level + 1].value[player]
+                here.current[player] += discount * frames[level + 1].value[player]
         if not math.isfinite(here.current[mover]):
             counts[WRONG] = NO_PAYOFF
         return here.current[mover] if counts[WRONG] == 0 else -math.inf
 
     def pay_at(
-        level: int, i: int, x: float, states: Any, desk: np.ndarray, actions: np.ndarray,
+        level: int, i: int, x: float, states: Any, frames: np.ndarray, actions: np.ndarray,
         reward: np.ndarray, steps: np.ndarray, counts: np.ndarray, path: np.ndarray, data: Any,
     ) -> float:  # fmt: skip
         """The value of a level's vector for its mover after one coordinate is set."""
-        desk[level].x[i] = x
-        return pay(level, states, desk, actions, reward, steps, counts, path, data)
+        frames[level].x[i] = x
+        return pay(level, states, frames, actions, reward, steps, counts, path, data)
 
     def slope(
-        level: int, i: int, x: float, h: float, states: Any, desk: np.ndarray,
+        level: int, i: int, x: float, h: float, states: Any, frames: np.ndarray,
         actions: np.ndarray, reward: np.ndarray, steps: np.ndarray, counts: np.ndarray,
         path: np.ndarray, data: Any,
     ) -> float:  # fmt: skip
@@ -272,14 +279,14 @@ def level_kernel(deeper: Callable[..., int]) -> Callable[..., int]:
         best with its neighbours is taken (C. J. F. Ridders, 1982). So the slope of a quadratic
         payoff is exact at wide steps, at which rounding errors are small.
         """
-        table = desk[level].table
+        table = frames[level].table
         best, best_error = 0.0, math.inf
         for k in range(table.shape[0]):
             f_right = pay_at(
-                level, i, x + h, states, desk, actions, reward, steps, counts, path, data
+                level, i, x + h, states, frames, actions, reward, steps, counts, path, data
             )
             f_left = pay_at(
-                level, i, x - h, states, desk, actions, reward, steps, counts, path, data
+                level, i, x - h, states, frames, actions, reward, steps, counts, path, data
             )
             table[k, 0] = (f_right - f_left) / (2.0 * h)
             factor = 4.0
@@ -297,12 +304,12 @@ def level_kernel(deeper: Callable[..., int]) -> Callable[..., int]:
         return best
 
     def climb_line(
-        level: int, i: int, value: float, width: float, states: Any, desk: np.ndarray,
+        level: int, i: int, value: float, width: float, states: Any, frames: np.ndarray,
         actions: np.ndarray, reward: np.ndarray, steps: np.ndarray, counts: np.ndarray,
         path: np.ndarray, data: Any,
     ) -> float:  # fmt: skip
         """Move one coordinate uphill, by parabolas, then by its slope; the value there."""
-        here = desk[level]
+        here = frames[level]
         low, high, x = here.low[i], here.high[i], here.x[i]
         span, bend = high - low, 0.0
         h = width * span
@@ -313,11 +320,11 @@ def level_kernel(deeper: Callable[..., int]) -> Callable[..., int]:
             f_left = f_right = value
             if left < x:
                 f_left = pay_at(
-                    level, i, left, states, desk, actions, reward, steps, counts, path, data
+                    level, i, left, states, frames, actions, reward, steps, counts, path, data
                 )
             if right > x:
                 f_right = pay_at(
-                    level, i, right, states, desk, actions, reward, steps, counts, path, data
+                    level, i, right, states, frames, actions, reward, steps, counts, path, data
                 )
             if f_left > value and f_left >= f_right:
                 x, value = left, f_left
@@ -330,7 +337,7 @@ def level_kernel(deeper: Callable[..., int]) -> Callable[..., int]:
                 bend = curvature(left, f_left, x, value, right, f_right)
             if peak != x:
                 f_peak = pay_at(
-                    level, i, peak, states, desk, actions, reward, steps, counts, path, data
+                    level, i, peak, states, frames, actions, reward, steps, counts, path, data
                 )
                 if f_peak > value:
                     x, value = peak, f_peak
@@ -340,11 +347,11 @@ def level_kernel(deeper: Callable[..., int]) -> Callable[..., int]:
             if h < 1e-6 * span or bend >= 0.0 or span <= 0.0:
                 break
             move = (
-                -slope(level, i, x, h, states, desk, actions, reward, steps, counts, path, data)
+                -slope(level, i, x, h, states, frames, actions, reward, steps, counts, path, data)
                 / bend
             )
             f_new = pay_at(
-                level, i, x + move, states, desk, actions, reward, steps, counts, path, data
+                level, i, x + move, states, frames, actions, reward, steps, counts, path, data
             )
             # Near the peak slopes are more precise than values: ignore a loss within rounding.
             if f_new < value - 1e-10 * (1.0 + abs(value)) or abs(move) > COARSE * span:
@@ -352,22 +359,22 @@ def level_kernel(deeper: Callable[..., int]) -> Callable[..., int]:
             x, value = x + move, f_new
             if abs(move) < 1e-12 * span:
                 break
-        return pay_at(level, i, x, states, desk, actions, reward, steps, counts, path, data)
+        return pay_at(level, i, x, states, frames, actions, reward, steps, counts, path, data)
 
     def climb(
-        level: int, states: Any, desk: np.ndarray, actions: np.ndarray, reward: np.ndarray,
+        level: int, states: Any, frames: np.ndarray, actions: np.ndarray, reward: np.ndarray,
         steps: np.ndarray, counts: np.ndarray, path: np.ndarray, data: Any,
     ) -> float:  # fmt: skip
         """Move a level's vector uphill, coordinate by coordinate; its value there."""
-        here = desk[level]
-        value = pay(level, states, desk, actions, reward, steps, counts, path, data)
+        here = frames[level]
+        value = pay(level, states, frames, actions, reward, steps, counts, path, data)
         width = 0.1
         for _ in range(MOST_SWEEPS):
             moved = 0.0
             for i in range(here.used):
                 before = here.x[i]
                 value = climb_line(
-                    level, np.int64(i), value, width, states, desk, actions, reward, steps,
+                    level, np.int64(i), value, width, states, frames, actions, reward, steps,
                     counts, path, data,
                 )  # fmt: skip
                 span = here.high[i] - here.low[i]
@@ -379,19 +386,19 @@ def level_kernel(deeper: Callable[..., int]) -> Callable[..., int]:
         return value
 
     def solve(
-        level: int, states: Any, desk: np.ndarray, actions: np.ndarray, reward: np.ndarray,
+        level: int, states: Any, frames: np.ndarray, actions: np.ndarray, reward: np.ndarray,
         steps: np.ndarray, counts: np.ndarray, path: np.ndarray, data: Any,
     ) -> int:  # fmt: skip
-        """Write the best vector of a level's mover and its value for all players to `desk`."""
-        here = desk[level]
+        """Write the best vector of a level's mover and its value for all players to `frames`."""
+        here = frames[level]
         for i in range(here.x.shape[0]):
             here.x[i] = 0.0
-        pay(level, states, desk, actions, reward, steps, counts, path, data)  # writes the box
+        pay(level, states, frames, actions, reward, steps, counts, path, data)  # writes the box
         used = np.int64(here.used)
         num_points = num_looks(used, counts[POINTS], here.seen.shape[0])
         for n in range(num_points):
             set_point(here, steps, used, np.int64(n))
-            here.seen[n] = pay(level, states, desk, actions, reward, steps, counts, path, data)
+            here.seen[n] = pay(level, states, frames, actions, reward, steps, counts, path, data)
         best_value = -math.inf
         first = np.int64(-1)
         for _ in range(2):
@@ -399,7 +406,7 @@ def level_kernel(deeper: Callable[..., int]) -> Callable[..., int]:
             if chosen < 0 or counts[WRONG] != 0:
                 break
             set_point(here, steps, used, chosen)
-            value = climb(level, states, desk, actions, reward, steps, counts, path, data)
+            value = climb(level, states, frames, actions, reward, steps, counts, path, data)
             if value > best_value:
                 best_value = value
                 for i in range(used):
@@ -407,7 +414,7 @@ def level_kernel(deeper: Callable[..., int]) -> Callable[..., int]:
             first = chosen
         for i in range(used):
             here.x[i] = here.best[i]
-        pay(level, states, desk, actions, reward, steps, counts, path, data)
+        pay(level, states, frames, actions, reward, steps, counts, path, data)
         for player in range(NUM_PLAYERS):
             here.value[player] = here.current[player]
         return 0
@@ -419,7 +426,7 @@ def level_kernel(deeper: Callable[..., int]) -> Callable[..., int]:
 
 
 def no_level(
-    level: int, states: Any, desk: np.ndarray, actions: np.ndarray, reward: np.ndarray,
+    level: int, states: Any, frames: np.ndarray, actions: np.ndarray, reward: np.ndarray,
     steps: np.ndarray, counts: np.ndarray, path: np.ndarray, data: Any,
 ) -> int:  # fmt: skip
     """Set an error below the last level: there are more changes of turn than expected."""
@@ -433,19 +440,19 @@ def decider(level: int, states: Any, counts: np.ndarray) -> int:
 
 
 def solve_root(
-    states: Any, desk: np.ndarray, actions: np.ndarray, reward: np.ndarray, steps: np.ndarray,
+    states: Any, frames: np.ndarray, actions: np.ndarray, reward: np.ndarray, steps: np.ndarray,
     counts: np.ndarray, path: np.ndarray, data: Any,
 ) -> int:  # fmt: skip
-    """Write the best vector of the first state's mover to `desk`."""
-    return solve_first(np.int64(0), states, desk, actions, reward, steps, counts, path, data)
+    """Write the best vector of the first state's mover to `frames`."""
+    return solve_first(np.int64(0), states, frames, actions, reward, steps, counts, path, data)
 
 
 def play_vector(
-    level: int, states: Any, desk: np.ndarray, actions: np.ndarray, reward: np.ndarray,
+    level: int, states: Any, frames: np.ndarray, actions: np.ndarray, reward: np.ndarray,
     counts: np.ndarray, path: np.ndarray, data: Any,
 ) -> float:  # fmt: skip
     """Play the vector of a level until the turn changes; the discount of later rewards."""
-    here = desk[level]
+    here = frames[level]
     mover = decider(level, states, counts)
     states[2 * level + 1] = states[2 * level]
     for player in range(NUM_PLAYERS):

@@ -5,7 +5,6 @@ Every payoff and every gradient that a solver computes counts as one simulation.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -19,6 +18,7 @@ from uctree.continuous import refine, regret
 from uctree.errors import UctreeError
 from uctree.game import Game
 from uctree.identity import describe_game, game_differences
+from uctree.jsontext import json_text, parse_json
 from uctree.mcts import search
 from uctree.pages.chart import Series, line_chart
 
@@ -179,7 +179,7 @@ def study(
             known[each] = run(game, *each)
             if file is not None:
                 with open(file, "a") as lines:
-                    lines.write(json.dumps(asdict(known[each])) + "\n")
+                    lines.write(json_text(asdict(known[each])) + "\n")
         if progress is not None:
             progress(number + 1, len(wanted))
     return [known[each] for each in wanted]
@@ -191,12 +191,12 @@ def _begin(file: Path, game: Game) -> list[Run]:
     runs = []
     if lines:
         try:
-            told = json.loads(lines[0])["game"]
+            stored = dict(parse_json(lines[0])["game"])
         except (ValueError, KeyError, TypeError):
             raise UctreeError(
                 f"{file} was not written by a study of solvers; give another folder"
             ) from None
-        differences = game_differences(told, game, "in the file", "here")
+        differences = game_differences(stored, game, "in the file", "here")
         if differences:
             raise UctreeError(
                 f"{file} holds runs of another game ({differences[0]}); give another folder"
@@ -205,14 +205,14 @@ def _begin(file: Path, game: Game) -> list[Run]:
     with treefile.replacing(file) as fresh:
         header = {"game": describe_game(game)}
         for each in (header, *map(asdict, runs)):
-            fresh.write((json.dumps(each) + "\n").encode())
+            fresh.write((json_text(each) + "\n").encode())
     return runs
 
 
 def _run_from(line: str) -> Run | None:
     """The run of a line; None for an incomplete line."""
     try:
-        given = json.loads(line)
+        given = parse_json(line)
         given["path"] = tuple(tuple(action) for action in given["path"])
         for name in ("regret", "payoff"):
             given[name] = None if given[name] is None else tuple(given[name])

@@ -8,7 +8,6 @@ play in turns: in a subgame-perfect equilibrium it need not be zero.
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +15,9 @@ from typing import Any
 import numpy as np
 
 from uctree.continuous.backward import BackwardSolver
+from uctree.engine.fingerprint import fingerprint
+from uctree.engine.recent import table_of
+from uctree.engine.watch import Watch
 from uctree.errors import IncompletePath, UctreeError
 from uctree.game import CHANCE, Game, State, make_rng, random_below
 from uctree.solver import solve
@@ -218,22 +220,25 @@ def _values(game: Game, state: State, points: int) -> tuple[Callable[[State], np
             ),
             EXACT,
         )
-    solver, known = BackwardSolver(game, points), _known.setdefault(game, {})
+    solver, known = BackwardSolver(game, points), table_of(game, "root values", MOST_ROOTS)
     root = (game.key(state), points)
-    if root not in known:
+    found: tuple[np.ndarray, float, Watch] | None = known.get(root)
+    if found is None or found[2].has_changed():
         again = BackwardSolver(game, points + max(3, points // 4)).value(state)
         value = solver.value(state)
-        known[root] = value, float(np.abs(value - again).max()) + 1e-10
+        watch = fingerprint(game.rules.step, {}, game.rules.bounds).watch
+        found = value, float(np.abs(value - again).max()) + 1e-10, watch
+        known.put(root, found)
+    value, tolerance, _ = found
 
     def value_of(here: State) -> np.ndarray:
-        return known[root][0] if game.key(here) == root[0] else solver.value(here)
+        return value if game.key(here) == root[0] else solver.value(here)
 
-    return value_of, known[root][1]
+    return value_of, tolerance
 
 
-# The values of roots: many paths are measured from one root, whose value is expensive.
-_known: weakref.WeakKeyDictionary[Game, dict[Any, tuple[np.ndarray, float]]]
-_known = weakref.WeakKeyDictionary()
+# Values of roots that are kept: many paths are measured from one root, whose value is expensive.
+MOST_ROOTS = 1024
 
 
 def _legal_of(game: Game, state: State, candidates: Sequence[Any]) -> list[Any]:

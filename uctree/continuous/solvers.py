@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from uctree import evaluators
 from uctree.continuous import refine as refinements
+from uctree.continuous.backward import MOST_KERNELS
 from uctree.continuous.refine import Refinement, fitted, stages_of
+from uctree.doctor.first_look import refuse_broken
 from uctree.engine.bindings import action_room, game_bindings
 from uctree.engine.compile import Kernel, compile_kernel, interpreted
+from uctree.engine.recent import table_of
 from uctree.errors import BrokenGame
 from uctree.game import (
     Box,
@@ -107,9 +110,6 @@ def local_maxn(
     )
 
 
-_improvers: weakref.WeakKeyDictionary[Game, dict[Any, Kernel]] = weakref.WeakKeyDictionary()
-
-
 def improved_line(
     game: Game,
     kind: Refinement,
@@ -148,13 +148,18 @@ def improved_line(
 
 
 def _improver(game: Game, kind: Refinement, arguments: tuple[Any, ...]) -> Kernel:
-    known = _improvers.setdefault(game, {})
+    known = table_of(game, "improvers", MOST_KERNELS)
     key = kind.key, work_shape(arguments[0]), interpreted()
-    if key not in known:
+    kernel: Kernel | None = known.get(key)
+    if kernel is None or kernel.is_stale:
         bound = game_bindings(game, evaluators.playout()) | kind.bindings()
         label = f"{game.name}: {kind.name}"
-        known[key] = compile_kernel(refinements.improve_line, bound, arguments, label=label)
-    return known[key]
+        kernel = compile_kernel(
+            refinements.improve_line, bound, arguments, label=label,
+            before=partial(refuse_broken, game),
+        )  # fmt: skip
+        known.put(key, kernel)
+    return kernel
 
 
 def work_shape(work: np.ndarray) -> str:

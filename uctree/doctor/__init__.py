@@ -2,4 +2,5 @@
 
 Imported by `arena`, `learn` and `cli`; it uses `mcts` and `solver`.
 Read `checkup.py` first: `check` walks through the game (`walk.py`) and checks `contract.py`.
+`first_look.py` does a little of it before a game is compiled; `engine` and solvers import it.
 """

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from uctree import evaluators
+from uctree import evaluators, specs
 from uctree.doctor.contract import ERROR, RULES, WARNING, Finding, Report, plain_rules
 from uctree.doctor.walk import (
     Case,
@@ -25,6 +25,7 @@ from uctree.doctor.walk import (
     digest_of,
     look_at_episodes,
     look_at_pickle,
+    look_at_seats,
     rule_of,
     start_of,
     walk_at_random,
@@ -444,7 +445,7 @@ def _check_search(
 
 
 def check(
-    game: Game,
+    game: Game | str,
     *,
     episodes: int = 200,
     seed: int = 0,
@@ -458,6 +459,7 @@ def check(
     found that shows it.
 
     Args:
+        game: a game, or its text, as `connect_four(rows=5)` or `my_game.py`.
         episodes: random episodes to play; fewer if they are long.
         wise: whether random_action and playout play better than at random, on purpose.
         max_states: a game with at most this many states is solved, and searches are compared with
@@ -465,6 +467,7 @@ def check(
         num_simulations: of those searches; 0 for none.
     """
     began = time.perf_counter()
+    game = specs.as_game(game)
     case = Case(game, seed)
     case.checked |= plain_rules(game)
     played, solution = 0, None
@@ -476,6 +479,7 @@ def check(
             walk_breadth_first(case, first)
             played = walk_at_random(case, first, episodes)
             look_at_episodes(case)
+            look_at_seats(case, first)
             look_at_pickle(case)
             if digest_of(game.data) != before:
                 case.found("data-changed", "a rule wrote into data")
@@ -502,8 +506,8 @@ def _examine_compiled(
     if interpreted() or _DANGEROUS & set(case.findings):
         return None
     compiled = _compile(case)
-    if compiled is None:
-        return None
+    if compiled is None or "hidden-randomness" in case.findings:
+        return None  # two runs of such a game differ, compiled or not
     _lock_step(case, compiled)
     if case.has_errors:
         return None

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from uctree.game import ENDLESS, Game
+from uctree.game import ENDLESS, LARGEST, Game
+from uctree.jsontext import finite
+from uctree.pages.document import paragraph, preformatted, table
 
 ERROR, WARNING = "error", "warning"
 
@@ -27,6 +29,8 @@ RULES: dict[str, tuple[str, str, str]] = {
         "Put what changes into the record; all states and searches share data."),
     "to-play-range": (ERROR, "to_play is a player, OVER, or CHANCE in a game with chance=",
         "Set state.to_play in step to 0 ... num_players-1, uctree.OVER or uctree.CHANCE."),
+    "invariant": (ERROR, "invariant(state) holds in every state",
+        "Repeat the actions with game.play([...]), and fix the rules or invariant=."),
     "legal-count": (ERROR, "legal returns 1 to num_actions if a player is to move",
         "Return the number of actions written; if none is left, step must set OVER."),
     "legal-range": (ERROR, "legal actions are in [0, num_actions)",
@@ -40,9 +44,12 @@ RULES: dict[str, tuple[str, str, str]] = {
         "Change the state in step only."),
     "chance-count": (ERROR, "chance gives 1 to max_outcomes different outcomes",
         "Raise max_outcomes=, or return the number of outcomes written, each once."),
+    "chance-range": (ERROR, "outcomes of chance are at least 0",
+        "Number the outcomes from 0 or 1 on; step may translate them."),
     "chance-probabilities": (ERROR, "probabilities are not negative and add up to 1",
         "Divide the weights by their sum."),
-    "reward-finite": (ERROR, "rewards are finite numbers", "Look for a division by zero."),
+    "reward-finite": (ERROR, f"rewards are finite numbers of at most {LARGEST:g}",
+        "Look for a division by zero, or pay in other units."),
     "zero-sum": (ERROR, "rewards add up to zero if zero_sum=True",
         "Pay the other player the negative, or omit zero_sum=."),
     "payoff-range": (ERROR, "returns are within payoff_range",
@@ -59,6 +66,10 @@ RULES: dict[str, tuple[str, str, str]] = {
         "Pay the player who moved, not state.to_play after its change; fine in a misere game."),
     "one-sided": (WARNING, "different players win",
         "Pay reward[player] with player = state.to_play before it is changed."),
+    "never-pays": (WARNING, "some episode pays somebody",
+        "Add to reward[player] in step: without rewards every action is worth the same."),
+    "seat-symmetry": (ERROR, "if symmetric_seats=True, it makes no difference who begins",
+        "Write state.to_play where a rule means the player to move, or omit symmetric_seats=."),
     "key-fields": (ERROR, "states with equal key fields behave alike",
         "Add the field in which they differ to key_fields=."),
     "observe-shape": (ERROR, "observe fits into observation_shape",
@@ -105,6 +116,12 @@ class Finding:
     actions: tuple[Any, ...]  # from the start, chance outcomes included
     cure: str
 
+    def lines(self) -> list[str]:
+        """The finding as text: the rule, what was seen, after which actions, and what to do."""
+        after = [f"after the actions {shortened(self.actions)}"] if self.actions else []
+        title = f"{self.severity}: {self.rule}"
+        return [title, *self.message.splitlines(), *after, self.cure]
+
 
 @dataclass(frozen=True)
 class Report:
@@ -123,32 +140,58 @@ class Report:
         """Whether no finding is an error."""
         return all(finding.severity != ERROR for finding in self.findings)
 
+    def _verdict(self) -> str:
+        counts = dict.fromkeys((ERROR, WARNING), 0)
+        for finding in self.findings:
+            counts[finding.severity] += 1
+        listed = [f"{n} {what}{'s' if n > 1 else ''}" for what, n in counts.items() if n]
+        return ", ".join(["ok" if self.ok else "not ok", *listed])
+
     def to_json(self) -> dict[str, Any]:
         """The whole report as plain numbers, lists and strings, ready for `json.dumps`."""
         findings = [asdict(f) | {"actions": list(f.actions)} for f in self.findings]
-        return asdict(self) | {"ok": self.ok, "findings": findings, "checked": list(self.checked)}
+        return finite(
+            asdict(self) | {"ok": self.ok, "findings": findings, "checked": list(self.checked)}
+        )
 
     def __str__(self) -> str:
-        solved = "" if self.states is None else f", solved: {self.states:,} states"
-        lines = [
-            f"{self.game}: {'ok' if self.ok else 'not ok'}   ({self.episodes} episodes, "
-            f"{self.plies:,} plies{solved}, {self.seconds:.1f} s)",
-            "",
-        ]
-        severities = {finding.rule: finding.severity for finding in self.findings}
-        for rule, (_, holds, _) in RULES.items():
-            word = {ERROR: "FAIL", WARNING: "warn"}.get(severities.get(rule, ""), "ok")
-            if rule in severities or rule in self.checked:
-                lines.append(f"  {word:4}  {rule:22} {holds}")
-        if not self.ok and "diverges" not in self.checked:
-            lines += ["", "Compiled code was skipped; fix these errors first."]
+        lines = [self._headline(), ""]
+        lines += [f"  {word:4}  {rule:22} {holds}" for word, rule, holds in self._verdicts()]
+        if self._skipped:
+            lines += ["", self._skipped]
         for finding in self.findings:
-            lines += ["", f"{finding.severity}: {finding.rule}"]
-            lines += [f"  {line}" for line in finding.message.splitlines()]
-            if finding.actions:
-                lines.append(f"  after the actions {shortened(finding.actions)}")
-            lines.append(f"  {finding.cure}")
+            title, *details = finding.lines()
+            lines += ["", title, *(f"  {line}" for line in details)]
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """The findings, then the rules, as HTML for a notebook."""
+        parts = [paragraph(self._headline()), *map(paragraph, filter(None, [self._skipped]))]
+        parts += [preformatted("\n".join(finding.lines())) for finding in self.findings]
+        return "".join([*parts, table([["", "rule", "what must hold"], *self._verdicts()])])
+
+    def _headline(self) -> str:
+        solved = "" if self.states is None else f", solved: {self.states:,} states"
+        return (
+            f"{self.game}: {self._verdict()}   ({self.episodes} episodes, "
+            f"{self.plies:,} plies{solved}, {self.seconds:.1f} s)"
+        )
+
+    def _verdicts(self) -> list[list[str]]:
+        """A row for each rule that was checked or broken: the verdict, its name, what must hold."""
+        severities = {finding.rule: finding.severity for finding in self.findings}
+        words = {ERROR: "FAIL", WARNING: "warn"}
+        return [
+            [words.get(severities.get(rule, ""), "ok"), rule, holds]
+            for rule, (_, holds, _) in RULES.items()
+            if rule in severities or rule in self.checked
+        ]
+
+    @property
+    def _skipped(self) -> str:
+        """What was not checked because of errors; empty if nothing."""
+        is_skipped = not self.ok and "diverges" not in self.checked
+        return "Compiled code was skipped; fix these errors first." if is_skipped else ""
 
 
 def shortened(actions: tuple[Any, ...], most: int = 60) -> str:
@@ -161,7 +204,7 @@ def plain_rules(game: Game) -> set[str]:
     """The rules that plain Python checks in this game."""
     rules = {
         "raises", "overflow", "out-of-bounds", "negative-index", "stale-view", "hidden-randomness",
-        "to-play-range", "legal-count",
+        "to-play-range", "legal-count", "never-pays",
         "legal-range", "legal-duplicate", "legal-changes-state", "reward-finite", "never-to-play",
         "show-fails", "read-action-roundtrip",
     }  # fmt: skip
@@ -170,7 +213,10 @@ def plain_rules(game: Game) -> set[str]:
     conditions = {
         "bounds-range": game.rules.bounds,
         "data-changed": game.data,
+        "invariant": game.rules.invariant,
+        "seat-symmetry": game.symmetric_seats,
         "chance-count": game.rules.chance,
+        "chance-range": game.rules.chance,
         "chance-probabilities": game.rules.chance,
         "zero-sum": game.zero_sum,
         "payoff-range": game.payoff_range is not None,

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from uctree import evaluators
+from uctree import evaluators, specs
 from uctree.engine.bindings import action_room, game_bindings
 from uctree.engine.compile import compile_kernel
 from uctree.errors import BrokenGame
@@ -40,8 +40,9 @@ class RuleSpeed:
     copy_ns: float  # of a state; a search copies one per simulation
 
 
-def rule_speed(game: Game, *, seconds: float = 0.3, seed: int = 0) -> RuleSpeed:
+def rule_speed(game: Game | str, *, seconds: float = 0.3, seed: int = 0) -> RuleSpeed:
     """The speed of the compiled rules of `game`, each measured for about `seconds`."""
+    game = specs.as_game(game)
     bound = game_bindings(game, evaluators.playout())
     bound["HAS_RANDOM_ACTION"] = game.rules.random_action is not None
     bound["draw_sample"] = bound["draw_action"] if game.is_continuous else draw_legal

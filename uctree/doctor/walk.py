@@ -8,27 +8,38 @@ compiled code to repeat.
 from __future__ import annotations
 
 import hashlib
+import math
 import operator
 import pickle
 import sys
+import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from uctree.doctor.contract import ERROR, RULES, WARNING, Finding, shortened
+from uctree.engine.reach import place_of_error
 from uctree.errors import BrokenGame, UctreeError
-from uctree.game import CHANCE, OVER, Box, FieldView, Game, Sphere, StateView, make_rng
+from uctree.game import CHANCE, LARGEST, OVER, Box, FieldView, Game, Sphere, StateView, make_rng
 
 NUM_VECTORS = 4  # random actions per position of a continuous game
 NOT_WRITTEN = -7  # the content of an array before a rule writes into it
-MOST_SHALLOW = 600  # steps of the breadth-first part
-MOST_PLIES = 10_000  # of all random episodes
-MOST_INSPECTED = 200  # positions at which all functions of the game are called
 LONGEST = 2_000  # plies of one plain episode
+ENOUGH = 20  # episodes that must have ended before anything is said about all of them
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How far a walk goes."""
+
+    steps: int = 600  # of the breadth-first part
+    plies: int = 10_000  # of all random episodes
+    inspected: int = 200  # positions at which the other functions of the game are called
+    seconds: float = math.inf  # of each part; a call that has begun is not cut
 
 
 # --- the record of a walk ------------------------------------------------------------------------
@@ -59,8 +70,10 @@ class Position:
 class Case:
     """A game under examination: the findings, and the calls for compiled code to repeat."""
 
-    def __init__(self, game: Game, seed: int) -> None:
+    def __init__(self, game: Game, seed: int, limits: Limits | None = None) -> None:
         self.game = game
+        self.limits = limits or Limits()
+        self.looks = LOOKS  # at the other functions of the game
         self.random = np.random.default_rng(seed)
         self.findings: dict[str, Finding] = {}
         self.checked: set[str] = set()
@@ -97,7 +110,9 @@ class Case:
             yield
         except Exception as error:
             rule = rule_of(error, name)
-            self.found(rule, f"{name} raised {type(error).__name__}: {error}", where, *more)
+            place = place_of_error(error)
+            text = f"{name} raised {type(error).__name__}: {error}"
+            self.found(rule, f"{text}\n{place}" if place else text, where, *more)
             raise Stop from error
 
 
@@ -109,6 +124,8 @@ def rule_of(error: Exception, name: str) -> str:
     """The rule of the contract that an exception of the function `name` breaks."""
     if name in ("show", "show_action", "read_action"):
         return "show-fails"
+    if name == "invariant":
+        return "invariant"
     if name == "observe" and isinstance(error, (IndexError, ValueError)):
         return "observe-shape"
     if isinstance(error, OverflowError):
@@ -282,6 +299,10 @@ def _check_listed(case: Case, position: Position, listed: list[int], weights: li
     if len(set(listed)) != len(listed):
         rule = "chance-count" if is_chance else "legal-duplicate"
         case.found(rule, f"an action or outcome is listed twice: {listed}", position)
+    if is_chance and min(listed) < 0:
+        written = ["nothing" if outcome == NOT_WRITTEN else outcome for outcome in listed]
+        case.found("chance-range", f"chance wrote the outcomes {written}", position)
+        raise Stop
     if is_chance and not (min(weights) >= 0 and abs(sum(weights) - 1) < 1e-9):
         text = f"the probabilities are {weights} and add up to {sum(weights)}"
         case.found("chance-probabilities", text, position)
@@ -298,7 +319,7 @@ def _step(case: Case, position: Position, action: Any, twice: bool) -> Position:
             fields = ", ".join(_differing(game, record, again)) or "the reward"
             text = f"step gave two results for one state and action: {fields} differ"
             case.found("hidden-randomness", text, position, action)
-    if not np.isfinite(reward).all():
+    if not (abs(reward) <= LARGEST).all():
         case.found("reward-finite", f"step paid {reward.tolist()}", position, action)
         raise Stop
     if game.zero_sum and reward.sum() != 0:
@@ -367,6 +388,17 @@ def _check_end(case: Case, position: Position) -> None:
         case.found("payoff-range", text, position)
 
 
+def _check_invariant(case: Case, position: Position) -> None:
+    if case.game.rules.invariant is None:
+        return
+    try:
+        holds = _call_aside(case, position, "invariant")
+    except Stop:
+        return
+    if holds is not None and not holds:
+        case.found("invariant", f"invariant returned {holds}", position)
+
+
 def _check_key(case: Case, position: Position, listed: list[int], weights: list[float]) -> None:
     """Compare with another state that has the same key fields."""
     game = case.game
@@ -396,10 +428,7 @@ def _same(case: Case, key: Any, behaviour: Any, position: Position, what: str) -
 def _inspect(case: Case, position: Position, listed: list[int]) -> None:
     """Check the optional functions of a game at a position."""
     case.inspected[position.record.tobytes()] = position
-    for look in (
-        _look_at_observe, _look_at_heuristic, _look_at_priors, _look_at_exact, _look_at_text,
-        _look_at_random_action,
-    ):  # fmt: skip
+    for look in case.looks:
         try:
             look(case, position, listed)
         except Stop:
@@ -552,6 +581,14 @@ def _look_at_random_action(case: Case, position: Position, listed: list[int]) ->
             case.found("random-action-support", text, position)
 
 
+# What is called at inspected positions besides the rules of play.
+Look = Callable[[Case, Position, list[Any]], None]
+COMPILED_LOOKS: tuple[Look, ...] = (
+    _look_at_observe, _look_at_heuristic, _look_at_priors, _look_at_random_action,
+)  # fmt: skip
+LOOKS = (*COMPILED_LOOKS, _look_at_exact, _look_at_text)
+
+
 # --- plain Python: the walk ----------------------------------------------------------------------
 
 
@@ -573,6 +610,7 @@ def _visit(case: Case, position: Position, fully: bool) -> tuple[list[Any], list
     listed, weights = _choices(case, position, twice=fully)
     case.listed.append((position, listed, weights))
     _check_key(case, position, listed, weights)
+    _check_invariant(case, position)
     if not listed:
         _check_end(case, position)
     if fully:
@@ -584,14 +622,17 @@ def walk_breadth_first(case: Case, start: Position) -> None:
     """Try every short sequence of actions, so that early breaches have the shortest sequence."""
     seen = {start.record.tobytes()}
     queue = deque([start])
-    steps = 0
-    while queue and steps < MOST_SHALLOW:
+    steps, limits = 0, case.limits
+    deadline = time.perf_counter() + limits.seconds
+    while queue and steps < limits.steps:
         position = queue.popleft()
         try:
-            listed, weights = _visit(case, position, len(case.inspected) < MOST_INSPECTED // 2)
+            listed, weights = _visit(case, position, len(case.inspected) < limits.inspected // 2)
         except Stop:
             continue
         for i, action in enumerate(listed):
+            if time.perf_counter() > deadline:
+                return
             if weights and weights[i] == 0:
                 continue
             steps += 1
@@ -606,23 +647,26 @@ def walk_breadth_first(case: Case, start: Position) -> None:
 
 def walk_at_random(case: Case, start: Position, episodes: int) -> int:
     """Play random episodes; the number of those that were started."""
-    longest = case.game.max_plies or LONGEST
+    longest, limits = case.game.max_plies or LONGEST, case.limits
+    deadline = time.perf_counter() + limits.seconds
     for episode in range(episodes):
-        if case.plies >= MOST_PLIES:
+        if case.plies >= limits.plies:
             return episode
         position = start
         try:
             while True:
                 is_over = int(position.record["to_play"]) == OVER
                 wanted = is_over or case.random.random() < 0.1
-                fully = wanted and len(case.inspected) < MOST_INSPECTED
+                fully = wanted and len(case.inspected) < limits.inspected
                 fully = fully and position.record.tobytes() not in case.inspected
                 listed, weights = _visit(case, position, fully)
                 if not listed:
                     case.ends.append(position)
                     break
-                if position.ply >= longest or case.plies >= MOST_PLIES:
+                if position.ply >= longest or case.plies >= limits.plies:
                     break
+                if time.perf_counter() > deadline:
+                    return episode + 1
                 chosen = case.random.choice(len(listed), p=weights or None)
                 position = _step(case, position, listed[chosen], twice=fully)
                 case.plies += 1
@@ -639,8 +683,11 @@ def look_at_episodes(case: Case) -> None:
     if idle and any(end.ply > 2 * game.num_players for end in case.ends):
         names = ", ".join(map(str, sorted(idle)))
         case.found("never-to-play", f"player {names} never moved in {len(case.ends)} episodes")
+    if len(case.ends) >= ENOUGH and not any(np.any(after.reward) for after in case.taken):
+        text = f"nobody was paid anything in {len(case.ends)} episodes"
+        case.found("never-pays", text, min(case.ends, key=lambda end: end.ply))
     decided = [end for end in case.ends if np.ptp(end.returns) > 1e-9 and end.mover >= 0]
-    if game.num_players < 2 or len(decided) < 20:
+    if game.num_players < 2 or len(decided) < ENOUGH:
         return
     case.checked |= {"perspective", "one-sided"}
     if all(end.returns[end.mover] < end.returns.max() for end in decided):
@@ -650,6 +697,68 @@ def look_at_episodes(case: Case) -> None:
     if len(winners) == 1:
         text = f"player {winners.pop()} got the most in all {len(decided)} decided episodes"
         case.found("one-sided", text, min(decided, key=lambda end: end.ply))
+
+
+def look_at_seats(case: Case, start: Position) -> None:
+    """Check that an episode is the same, seats moved on, if another player begins it."""
+    game = case.game
+    if not game.symmetric_seats:
+        return
+    if int(start.record["to_play"]) < 0:
+        text = "no player moves in the start, so that no other player can begin"
+        case.found("seat-symmetry", text, severity=WARNING)
+        return
+    for end in case.ends[:ENOUGH]:
+        for shift in range(1, game.num_players):
+            try:
+                _replay_from_another_seat(case, start, end, shift)
+            except Stop:
+                return
+
+
+def _replay_from_another_seat(case: Case, start: Position, end: Position, shift: int) -> None:
+    """Repeat an episode with every seat moved on by `shift`; Stop at the first difference."""
+    game, line = case.game, [end]
+    while line[-1].parent is not None:
+        line.append(line[-1].parent)
+    other = game.copy(start.record)
+    other["to_play"] = (int(other["to_play"]) + shift) % game.num_players
+    for before, after in zip(line[:0:-1], line[-2::-1], strict=True):
+        assert after.reward is not None
+        expected = np.roll(after.reward, shift)
+        try:
+            _same_seat(case, before, other, shift)
+            here, there = (_choices_of(game, record) for record in (before.record, other))
+            other, reward = game.step(other, after.action)
+        except UctreeError as error:
+            _not_symmetric(case, before, shift, str(error))
+        if here != there:
+            _not_symmetric(case, before, shift, f"the choices are {there}, not {here}")
+        if not np.allclose(reward, expected, rtol=1e-9, atol=1e-12):
+            text = f"step pays {reward.tolist()}, not {expected.tolist()}"
+            _not_symmetric(case, after, shift, text)
+    _same_seat(case, end, other, shift)
+
+
+def _choices_of(game: Game, record: np.record) -> list[Any]:
+    """What can be done in a state, in an order that does not depend on its rules."""
+    if game.is_continuous:
+        return [corner.tolist() for corner in game.box(record)]
+    if game.to_play(record) == CHANCE:
+        return sorted(game.outcomes(record))
+    return sorted(game.legal(record))
+
+
+def _same_seat(case: Case, position: Position, other: np.record, shift: int) -> None:
+    to_play, moved = int(position.record["to_play"]), int(other["to_play"])
+    expected = to_play if to_play < 0 else (to_play + shift) % case.game.num_players
+    if moved != expected:
+        _not_symmetric(case, position, shift, f"to_play is {moved}, not {expected}")
+
+
+def _not_symmetric(case: Case, position: Position, shift: int, text: str) -> NoReturn:
+    case.found("seat-symmetry", f"if the seats are moved on by {shift}, {text}", position)
+    raise Stop
 
 
 def look_at_pickle(case: Case) -> None:

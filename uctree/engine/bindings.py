@@ -61,6 +61,7 @@ def game_bindings(game: Game, evaluator: Evaluator, notes_actions: bool = False)
     # The game's own playout has no limit and notes no actions; else playouts go step by step.
     own = game.rules.playout is not None and evaluator.max_plies is None and not notes_actions
     bound["play_on"] = play_shortcut if own else play_steps
+    bound["KEEPS_BEST"] = bound["KEEPS_PLAYOUTS"] = False  # unless a search is composed
     return bound | dict(evaluator.functions)
 
 

@@ -1,38 +1,46 @@
-"""Compiles plain functions to machine code, and caches it on disk.
+"""Compiles plain functions to machine code, and caches it in memory and on disk.
 
 `compile_kernel` takes a function of uctree and its bindings (a game's rules, a selection rule,
 constants), follows everything it can reach, compiles all of it as one piece, and caches the machine
-code in a folder named after a fingerprint of all that was reached. So editing any helper in any
-file gives another folder, and old machine code is never loaded.
+code under a fingerprint of all that was reached. So editing any helper in any file gives another
+entry, and old machine code is never loaded. `Kernel.is_stale` says whether something that was
+reached has changed since, in the same process.
 """
 
 from __future__ import annotations
 
 import dis
+import gc
+import linecache
 import os
 import re
-import shutil
 import sys
 import types
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from uctree.engine.disk_cache import drop_oldest, entry_folder
+from uctree.engine.disk_cache import load_entry, save_entry, versions
+from uctree.engine.fingerprint import fingerprint
 from uctree.engine.inlining import one_piece
+from uctree.engine.interrupts import never_lost
+from uctree.engine.notices import compiling
 from uctree.engine.reach import (
     HERE,
     is_own_module,
+    is_users_file,
     members_read,
     module_name,
+    nested_code,
     place_in_source,
     reached,
     reached_functions,
 )
+from uctree.engine.recent import Recent
+from uctree.engine.watch import Watch
 from uctree.errors import BrokenGame
 
 
@@ -41,13 +49,29 @@ class Kernel:
     """A compiled function, and where it came from."""
 
     call: Callable[..., Any]
-    cached: bool  # whether the machine code came from the disk
+    cached: bool  # whether the machine code was there already, in memory or on disk
+    watch: Watch  # of what it was made from
     interpreted: bool = False  # NUMBA_DISABLE_JIT=1: plain Python
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether a name, function or array that it was made from has changed since."""
+        return self.watch.has_changed()
 
 
 def interpreted() -> bool:
     """Whether NUMBA_DISABLE_JIT selects plain Python."""
     return os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
+
+
+def always_checks_bounds() -> bool:
+    """Whether UCTREE_DEBUG selects bounds checks in every kernel that is compiled."""
+    return os.environ.get("UCTREE_DEBUG", "0") not in ("", "0")
+
+
+MOST_IN_MEMORY = 128  # kernels
+
+_in_memory: Recent[str, Callable[..., Any]] = Recent(MOST_IN_MEMORY)
 
 
 def compile_kernel(
@@ -57,6 +81,7 @@ def compile_kernel(
     *,
     label: str,
     debug: bool = False,
+    before: Callable[[], None] | None = None,
 ) -> Kernel:
     """`function` with its unbound names bound, compiled for arguments of these types.
 
@@ -64,40 +89,84 @@ def compile_kernel(
         arguments: an example call; only the types matter.
         label: the name of the cache entry.
         debug: build with bounds checks.
+        before: called before anything is compiled, but not if the machine code is there already.
     """
     if interpreted():
-        plain = bind(function, bindings)
-        return Kernel(plain, cached=False, interpreted=True)
+        watch = fingerprint(function, bindings).watch
+        return Kernel(bind(function, bindings), False, watch, interpreted=True)
     import numba
 
+    debug = debug or always_checks_bounds()
     signature = tuple(numba.typeof(argument) for argument in arguments)
-    entry = entry_folder(function, bindings, signature, label, debug)
-    try:
-        dispatcher = _compiled(function, bindings, signature, entry, debug)
-    except numba.core.errors.NumbaError as error:
-        raise BrokenGame(_explain(error, label)) from None
-    except KeyError as error:  # Numba raises this if a record has no such field
-        place = _place_of_attribute(function, bindings, str(error.args[0]))
-        raise BrokenGame(
-            f"{label} does not compile\n  {place}\n  the state has no field {error}\n"
-            "  Add the field to the dtype, or fix the name."
-        ) from None
-    cached = bool(dispatcher.stats.cache_hits)
-    if entry is not None and not cached:
-        drop_oldest()
-    return Kernel(dispatcher, cached)
+    is_checked = before is not None  # machine code that nobody looked at is stored apart
+    types_given = tuple(map(str, signature))
+    found = fingerprint(function, bindings, versions(), types_given, debug, is_checked)
+    if found.unknown:
+        warnings.warn(
+            f"{label} is compiled anew in every process: it uses {found.unknown}, whose content "
+            "cannot be hashed; use numbers, strings, tuples, NumPy arrays and plain functions as "
+            "globals",
+            stacklevel=2,
+        )
+        if before is not None:
+            before()
+        with compiling(label), never_lost():
+            call = _compiled(function, bindings, signature, None, label, debug)
+        return Kernel(call, False, found.watch)
+    known = _in_memory.get(found.name)
+    if known is None:
+        known = _loaded(function, found.name)
+    if known is not None:
+        _in_memory.put(found.name, known)
+        return Kernel(known, True, found.watch)
+    if before is not None:
+        before()
+    with compiling(label), never_lost():
+        call = _compiled(function, bindings, signature, found.name, label, debug)
+    result = call.overloads[signature]
+    if not result.library.has_dynamic_globals:  # machine code that holds addresses of this process
+        save_entry(found.name, label, result)
+        # What Numba keeps of a compilation takes 50 to 90 MB, machine code that was loaded 3 MB.
+        loaded = _loaded(function, found.name)
+        call = call if loaded is None else loaded
+        _in_memory.put(found.name, call)
+        del result
+        gc.collect()
+    return Kernel(call, False, found.watch)
+
+
+def _loaded(function: Callable[..., Any], name: str) -> Any | None:
+    """The dispatcher of a kernel from the disk; None if it is not there."""
+    import numba
+
+    dispatcher = numba.njit(function)
+    result = load_entry(name, dispatcher.targetctx)
+    if result is None:
+        return None
+    dispatcher.targetctx.insert_user_function(result.entry_point, result.fndesc, [result.library])
+    dispatcher.add_overload(result)
+    dispatcher.disable_compile()
+    return dispatcher
+
+
+# Numba's complaints about functions that make arrays or lists but may not count references to them.
+_ALLOCATES = ("NRT required", "Only accept returning of array passed into the function")
 
 
 def _compiled(
     function: Callable[..., Any], bindings: dict[str, Any], signature: tuple[Any, ...],
-    entry: Path | None, debug: bool,
+    name: str | None, label: str, debug: bool,
 ) -> Any:  # fmt: skip
-    """The dispatcher of `function`, compiled for `signature` or loaded from `entry`."""
+    """The dispatcher of `function`, compiled for `signature`; BrokenGame if that fails.
+
+    Args:
+        name: the fingerprint; None if there is none.
+    """
     import numba
 
     allocates = False
     while True:
-        dispatcher = _dispatcher(function, bindings, entry, debug, allocates)
+        dispatcher = _dispatcher(function, bindings, name, debug, allocates)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", numba.core.errors.NumbaWarning)
@@ -106,15 +175,17 @@ def _compiled(
             dispatcher.disable_compile()
             return dispatcher
         except numba.core.errors.NumbaError as error:
-            if allocates or "NRT required" not in str(error):
-                raise
+            if allocates or not any(sign in str(error) for sign in _ALLOCATES):
+                raise BrokenGame(_explain(error, bindings, label)) from None
             allocates = True
-        except Exception as error:
-            if entry is None or isinstance(error, KeyError):
-                raise
-            # A damaged cache entry: delete it and compile in memory.
-            shutil.rmtree(entry, ignore_errors=True)
-            entry = None
+        except numba.core.errors.UnsupportedBytecodeError as error:  # no NumbaError
+            raise BrokenGame(_explain(error, bindings, label)) from None
+        except KeyError as error:  # Numba raises this if a record has no such field
+            place = _place_of_attribute(function, bindings, str(error.args[0]))
+            raise BrokenGame(
+                f"{label} does not compile\n  {place}\n  the state has no field {error}\n"
+                "  Add the field to the dtype, or fix the name."
+            ) from None
 
 
 def bind(function: Callable[..., Any], bindings: dict[str, Any]) -> Callable[..., Any]:
@@ -129,34 +200,29 @@ def adapt(
     if tuple(given) == tuple(taken):
         return function
     space = {"function": function, "__name__": module_name(function)}
-    source = f"lambda {', '.join(given)}: function({', '.join(taken)})"
-    return eval(source, space)
+    adapter = eval(f"lambda {', '.join(given)}: function({', '.join(taken)})", space)
+    adapter.is_adapter = True  # it never changes, unlike `function`
+    return adapter
 
 
 def _dispatcher(
-    function: Callable[..., Any], bindings: dict[str, Any], entry: Path | None, debug: bool,
+    function: Callable[..., Any], bindings: dict[str, Any], name: str | None, debug: bool,
     allocates: bool,
 ) -> Any:  # fmt: skip
-    """The Numba dispatcher of `function`, cached in `entry` if it is not None."""
+    """The Numba dispatcher of `function`, not compiled yet."""
     import numba
 
     def jit(inner: types.FunctionType, module: str) -> Any:
         kernel = module.startswith("uctree.") and not module.startswith("uctree.games.")
         # Divisions by zero in a game raise, as in plain Python; kernels do not divide by zero.
         model = "numpy" if kernel else "python"
-        if entry is not None:
+        if name is not None:
             # Machine code calls by name, and Numba numbers names anew in every process: code of two
-            # processes would call each other's. The entry's name makes names unique.
-            inner.__qualname__ = f"{inner.__name__}_{entry.name}"
+            # processes would call each other's. The fingerprint makes names unique.
+            inner.__qualname__ = f"{inner.__name__}_{name}"
         options: dict[str, Any] = {"error_model": model, "boundscheck": debug, "nogil": True}
         if inner.__code__ is function.__code__:
-            if entry is not None:
-                # Numba caches machine code beside a function's file, and reads only its path.
-                code = inner.__code__.replace(co_filename=str(entry / "entry.json"))
-                name = inner.__qualname__
-                inner = types.FunctionType(code, inner.__globals__, inner.__name__)
-                inner.__qualname__ = name
-            return numba.njit(**options, cache=entry is not None)(inner)
+            return numba.njit(**options)(inner)
         # Counting references to arrays took half the time of a search (atomic instructions in every
         # call). No kernel owns an array, and only rules that make arrays do. A call with ten arrays
         # takes longer than its work, so kernels are inlined.
@@ -169,13 +235,15 @@ def _dispatcher(
 
 
 def _place_of_attribute(function: Any, bindings: dict[str, Any], name: str) -> str:
-    """The file, line and source that read or write an attribute."""
+    """The file, line and source of the user that read or write an attribute."""
     for each in reached_functions(function, bindings, set()):
-        for instruction in dis.get_instructions(each.__code__):
-            if instruction.opname.endswith("_ATTR") and instruction.argval == name:
-                line = instruction.positions.lineno if instruction.positions else None
-                return place_in_source(each.__code__.co_filename, line or 0)
-    return "in code without a file"
+        for code in nested_code(each.__code__):
+            for instruction in dis.get_instructions(code):
+                reads = instruction.opname.endswith(("_ATTR", "_METHOD"))
+                if reads and instruction.argval == name and is_users_file(code.co_filename):
+                    line = instruction.positions.lineno if instruction.positions else None
+                    return place_in_source(code.co_filename, line or 0)
+    return NOWHERE
 
 
 class _Translator:
@@ -242,6 +310,7 @@ def _constant_list(value: list[Any]) -> Any:
 _GLOBALS_HINT = "Globals may be numbers, tuples, NumPy arrays and plain functions."
 _TYPE_HINT = "Give the variable one type everywhere, say 0.0 instead of 0."
 _HINTS = (
+    ("STORE_GLOBAL", "Rules cannot assign globals: put what changes into the record."),
     ("Untyped global name", _GLOBALS_HINT),
     ("no known way to compile", _GLOBALS_HINT),
     ("Unknown attribute", "A state has the fields of its dtype, and arrays what NumPy gives them."),
@@ -260,16 +329,32 @@ _HINTS = (
 _DEFAULT_HINT = "Rules are compiled by Numba: numbers, arrays, loops and plain functions."
 
 
-def _explain(error: Exception, label: str) -> str:
+_RETURN_HINTS = {
+    "legal": "Return the number of actions that legal wrote.",
+    "chance": "Return the number of outcomes that chance wrote.",
+    "bounds": "Return the number of coordinates that count.",
+    "random_action": "Return the action.",
+}
+NOWHERE = "in code without a file"
+
+
+def _explain(error: Exception, bindings: dict[str, Any], label: str) -> str:
     """The message for code that does not compile: where, why, and what to do."""
     text = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
-    here = str(Path(__file__).parents[1])
-    place = "in code without a file"
-    for match in re.finditer(r'File "([^"]+)", line (\d+)', text):
-        path = os.path.abspath(match[1])
-        if not (path.startswith(here) and os.sep + "games" + os.sep not in path):
-            place = place_in_source(match[1], int(match[2]))
-            break
+    mentions = [
+        *re.finditer(r'File "([^"]+)", line (\d+)', text),
+        *re.finditer(r"Raised from (.+) \((\d+)\)", text),
+    ]
+    lines = [(each[1], int(each[2])) for each in mentions]
+    own = [(file, line) for file, line in lines if is_users_file(file)]
+    if not own:
+        name, place = _rule_of_result(lines, bindings)
+        if name:
+            return (
+                f"{label} does not compile\n  {place}\n  {name} does not return a number on every "
+                f"way through it\n  {_RETURN_HINTS[name]}"
+            )
+    place = place_in_source(os.path.abspath(own[0][0]), own[0][1]) if own else NOWHERE
     reasons = [
         line.strip()
         for line in text.splitlines()
@@ -280,3 +365,16 @@ def _explain(error: Exception, label: str) -> str:
         reason = next(line for line in reasons if "No implementation" in line)
     hint = next((advice for sign, advice in _HINTS if sign in text), _DEFAULT_HINT)
     return f"{label} does not compile\n  {place}\n  {reason}\n  {hint}"
+
+
+def _rule_of_result(lines: list[tuple[str, int]], bindings: dict[str, Any]) -> tuple[str, str]:
+    """The rule whose result a kernel cannot use, and its place; empty if it is another error."""
+    for file, line in lines:
+        source = linecache.getline(os.path.abspath(file), line)
+        name = next((name for name in _RETURN_HINTS if re.search(rf"\b{name}\(", source)), "")
+        if name in bindings:
+            functions = reached_functions(bindings[name], bindings, set())
+            own = [each.__code__ for each in functions if is_users_file(each.__code__.co_filename)]
+            if own:
+                return name, place_in_source(own[0].co_filename, own[0].co_firstlineno)
+    return "", ""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -12,18 +12,22 @@ import numpy as np
 from uctree import selection as rules
 from uctree.continuous import proposals
 from uctree.continuous.refine import stages_of
+from uctree.doctor.first_look import refuse_broken
 from uctree.engine import frames, machine
 from uctree.engine.bindings import game_bindings
 from uctree.engine.compile import Kernel, compile_kernel, interpreted
 from uctree.engine.options import Options
 from uctree.engine.queue import EvaluationQueue
-from uctree.engine.storage import OneTree, Storage
-from uctree.engine.workspace import Arrays, Workspace, arrays_of
+from uctree.engine.recent import table_of
+from uctree.engine.storage import OneTree, Storage, one_tree_arrays
+from uctree.engine.workspace import Arrays, Workspace, arrays_of, keeps_best
 from uctree.game import Game
+from uctree.identity import rules_fingerprint
 from uctree.kernels import context, scoring
 from uctree.kernels.backups import gather_nothing
 from uctree.kernels.batching import step_batch
 from uctree.kernels.context import Batch
+from uctree.kernels.playouts import play_steps
 from uctree.selection import Rule, Widening
 from uctree.tree import Layout, Tree
 
@@ -39,13 +43,22 @@ class Composition:
     layout: Layout
     arrays: Arrays
     kernel: Kernel
+    rules: str | None  # `rules_fingerprint` of the game when the kernel was made, by byte code
     # Workers of earlier searches, for reuse: a short search would spend most of its time on making
     # them.
     idle_workers: list[Any] = field(default_factory=list, compare=False, repr=False)
 
+    @cached_property
+    def manifest(self) -> dict[str, Any]:
+        """The options by their names, defaults filled in."""
+        options = self.options
+        manifest = {each.name: getattr(options, each.name) for each in fields(options)}
+        if options.root_selection == options.selection:
+            manifest["root_selection"] = None
+        return manifest
 
-_known: weakref.WeakKeyDictionary[Game, dict[Any, tuple[Arrays, Kernel]]]
-_known = weakref.WeakKeyDictionary()
+
+MOST_KERNELS = 64  # of a game, kept in memory
 
 
 def compose(game: Game, options: Options, *, many: bool = False) -> Composition:
@@ -62,32 +75,38 @@ def compose(game: Game, options: Options, *, many: bool = False) -> Composition:
         options.evaluator.value_leaf, options.evaluator.functions,
         options.evaluator.max_plies is None, layout, options.root_noise is not None,
         widening is not None, widening is not None and widening.most is not None,
-        options.chance if isinstance(options.chance, str) else "widening", options.open_loop,
+        options.chance if isinstance(options.chance, str) else "widening",
         None if options.proposal is None else options.proposal.key,
         None if options.refine is None else options.refine.key,
         options.opponents, options.ties, options.in_flight, options.sees_range(game),
-        options.debug, interpreted(),
+        options.check, options.debug, interpreted(),
     )  # fmt: skip
-    known = _known.setdefault(game, {})
-    if key not in known:
+    known = table_of(game, "kernels", MOST_KERNELS)
+    found = known.get(key)
+    if found is None or found[1].is_stale:
         arrays = arrays_of(game, options, layout)
         example = Tree(game, game.start(), layout, num_root_edges=1, capacity=1)
         work = Workspace(game, options, arrays, example.state)
         queue = EvaluationQueue(game, options.evaluator, arrays.path, 1, options.leaves, 1)
-        batch = batch_of(OneTree(example, options), work, queue, np.zeros((1, 1), np.uint64))
+        storage = OneTree(example, one_tree_arrays(game, options))
+        batch = batch_of(storage, work, queue, np.zeros((1, 1), np.uint64))
         bound = bindings(game, options, layout) | frames.readers(batch)
         arguments = (frames.Frame(batch).words, queue.logits, queue.values, game.data)
         label = f"{game.name}: {options.selection.name}, {options.evaluator.name}"
-        kernel = compile_kernel(step_batch, bound, arguments, label=label, debug=options.debug)
-        known[key] = arrays, kernel
-    return Composition(game, options, layout, *known[key])
+        look = partial(refuse_broken, game) if options.check else None
+        kernel = compile_kernel(
+            step_batch, bound, arguments, label=label, debug=options.debug, before=look
+        )
+        found = arrays, kernel, rules_fingerprint(game, by_source=False)
+        known.put(key, found)
+    return Composition(game, options, layout, *found)
 
 
 def batch_of(storage: Storage, work: Workspace, queue: EvaluationQueue, rngs: np.ndarray) -> Batch:
     """The trees of a storage, with the working memory of one thread."""
     key_bytes, key_words = work.key_views
     return Batch(
-        **storage.arrays(),
+        **(storage.root_arrays | storage.tree_arrays()),
         rngs=rngs,
         queues=queue.queues,
         states=work.states,
@@ -98,6 +117,9 @@ def batch_of(storage: Storage, work: Workspace, queue: EvaluationQueue, rngs: np
         lock=work.lock,
         paths=queue.paths,
         slots=queue.slots,
+        stack=queue.stack,
+        answers=queue.answers,
+        asked=queue.asked,
         leaves=queue.leaves,
         controls=queue.control,
         requested_states=queue.requested_states,
@@ -114,17 +136,19 @@ def bindings(game: Game, options: Options, layout: Layout | None = None) -> dict
     """The bindings of the kernels of a search, for trees of `layout` or the default one."""
     layout = options.layout(game) if layout is None else layout
     widens_outcomes = isinstance(options.chance, Widening)
+    has_range = not options.sees_range(game)
+    of_game = game_bindings(game, options.evaluator, notes_actions=layout.amaf)
     return (
         {"OBSERVES": False}
-        | game_bindings(game, options.evaluator, notes_actions=layout.amaf)
+        | of_game
         | layout.bindings()
         | machine.primitives()
         | {
             "PARANOID": options.opponents == "paranoid",
-            "SEES_RANGE": options.sees_range(game),
+            "SEES_RANGE": not has_range,
             "value_leaf": options.evaluator.value_leaf,
-            "RULE": _bound_rule(game, options.selection),
-            "ROOT_RULE": _bound_rule(game, options.root_selection),
+            "RULE": _bound_rule(options.selection, has_range),
+            "ROOT_RULE": _bound_rule(options.root_selection, has_range),
             "ROOT_DIFFERS": options.root_selection != options.selection,
             "CHOOSES": options.selection.choose is not None,
             "ROOT_CHOOSES": options.root_selection.choose is not None
@@ -134,7 +158,6 @@ def bindings(game: Game, options: Options, layout: Layout | None = None) -> dict
             "gather": options.backup.gather,
             "GATHERS": options.backup.gather is not gather_nothing,
             "KNOWS_OUTCOMES": not widens_outcomes and not options.open_loop,
-            "OPEN_LOOP": options.open_loop,
             "WIDENS_OUTCOMES": widens_outcomes,
             "pick_outcome": scoring.due_outcome
             if options.chance == "proportional"
@@ -157,6 +180,8 @@ def bindings(game: Game, options: Options, layout: Layout | None = None) -> dict
             "HALVES_ROOT": options.is_gumbel,
             "IS_UNOBSERVED": options.in_flight == "unobserved",
             "HAS_THREADS": options.shares_tree,
+            "KEEPS_BEST": keeps_best(game),
+            "KEEPS_PLAYOUTS": keeps_best(game) and of_game["play_on"] is play_steps,
         }
         | ({} if options.proposal is None else options.proposal.bindings(game))
         | ({} if options.refine is None else options.refine.bindings())
@@ -170,14 +195,14 @@ def num_blocks(game: Game, options: Options) -> int:
     return 1 + 2 * options.refine.times * stages_of(game)
 
 
-def _bound_rule(game: Game, rule: Rule) -> context.Rule:
+def _bound_rule(rule: Rule, has_range: bool) -> context.Rule:
     """The functions of a rule as kernels call them."""
     return context.Rule(
         width=rule.bound("width"),
         score=rule.bound("score"),
         unvisited=rule.bound("unvisited"),
         total=rule.bound("total"),
-        scale=scoring.scale_kernel(rule.scale, game.payoff_range is not None),
+        scale=scoring.scale_kernel(rule.scale, has_range),
         blend=scoring.blend_nothing if rule.amaf is None else scoring.blend_amaf,
         unvisited_first=scoring.yes if rule.unvisited_first else scoring.no,
         choose=rule.bound("choose"),

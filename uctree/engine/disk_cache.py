@@ -1,27 +1,29 @@
-"""Machine code on disk: one folder per kernel, named after its fingerprint."""
+"""Machine code on disk: one file per kernel, named after its fingerprint.
+
+An entry is the hash of all that follows, a line of JSON with the label, and a pickle by Numba.
+Unpickling runs code, so entries are read only from a folder that nobody else may write to, and only
+if the hash is right.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
-import shutil
+import pickle
+import stat
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from uctree.engine.fingerprint import NotFingerprintable, fingerprint
-
 MAX_BYTES = 10**9  # of machine code on disk
-
-
-# --- the cache on disk ---------------------------------------------------------------------------
+SUFFIX, UNFINISHED = ".kernel", ".part"
 
 
 def cache_folder() -> Path:
@@ -34,6 +36,9 @@ def cache_folder() -> Path:
     if sys.platform == "darwin":
         return Path.home() / "Library/Caches/uctree"
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "uctree"
+
+
+# --- entries -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -50,65 +55,21 @@ def cache_entries() -> list[CacheEntry]:
     """The entries of the cache, the most recently used first."""
     entries = []
     with contextlib.suppress(OSError):
-        for path in cache_folder().iterdir():
-            with contextlib.suppress(OSError, ValueError, KeyError):
-                label = json.loads((path / "entry.json").read_text())["label"]
-                size = sum(f.stat().st_size for f in path.rglob("*") if f.is_file())
-                entries.append(CacheEntry(label, path, size, path.stat().st_mtime))
+        for path in cache_folder().glob(f"*{SUFFIX}"):
+            with contextlib.suppress(OSError, ValueError, KeyError), path.open("rb") as file:
+                file.readline()  # the hash
+                label = json.loads(file.readline())["label"]
+                status = path.stat()
+                entries.append(CacheEntry(label, path, status.st_size, status.st_mtime))
     return sorted(entries, key=lambda entry: -entry.used)
 
 
 def clear_cache() -> int:
     """Delete every entry; returns how many there were."""
-    entries = cache_entries()
-    for entry in entries:
-        shutil.rmtree(entry.path, ignore_errors=True)
-    return len(entries)
-
-
-def entry_folder(
-    function: Callable[..., Any],
-    bindings: dict[str, Any],
-    signature: tuple[Any, ...],
-    label: str,
-    debug: bool,
-) -> Path | None:
-    """The folder that holds this kernel's machine code; None if it must stay in memory."""
-    import llvmlite
-    import numba
-
-    versions = (sys.version, np.__version__, numba.__version__, llvmlite.__version__)
-    try:
-        name = fingerprint(function, bindings, versions, tuple(map(str, signature)), debug)
-    except NotFingerprintable as reason:
-        warnings.warn(
-            f"{label} is compiled anew in every process: it uses {reason}, whose content cannot be "
-            "hashed; use numbers, strings, tuples, NumPy arrays and plain functions as globals",
-            stacklevel=2,
-        )
-        return None
-    folder = cache_folder() / name[:40]
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        _write_entry(folder / "entry.json", json.dumps({"label": label}))
-        (folder / "__pycache__").mkdir(exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder / "__pycache__"):
-            pass
-        os.utime(folder)
-    except OSError:
-        return None  # an unwritable cache only costs time
-    return folder
-
-
-def _write_entry(path: Path, text: str) -> None:
-    """Write an entry's label. Numba compares size and time of this file, so both are constant."""
-    if path.exists():
-        return
-    handle, temporary = tempfile.mkstemp(dir=path.parent)
-    with os.fdopen(handle, "w") as file:
-        file.write(text)
-    os.utime(temporary, (0, 0))
-    os.replace(temporary, path)
+    found = list(cache_folder().glob(f"*{SUFFIX}"))
+    for path in [*found, *cache_folder().glob(f"*{UNFINISHED}")]:
+        path.unlink(missing_ok=True)
+    return len(found)
 
 
 def drop_oldest() -> None:
@@ -117,4 +78,149 @@ def drop_oldest() -> None:
     for i, entry in enumerate(cache_entries()):
         total += entry.num_bytes
         if total > MAX_BYTES and i > 0:
-            shutil.rmtree(entry.path, ignore_errors=True)
+            with contextlib.suppress(OSError):
+                entry.path.unlink()
+
+
+def versions() -> tuple[Any, ...]:
+    """What machine code depends on besides its source: versions, and the processor."""
+    import llvmlite
+    import numba
+    from numba.core.registry import cpu_target
+
+    processor = cpu_target.target_context.codegen().magic_tuple()
+    return sys.version, np.__version__, numba.__version__, llvmlite.__version__, processor
+
+
+def load_entry(name: str, target: Any) -> Any | None:
+    """The result of an earlier compilation; None if there is none that can be trusted.
+
+    Args:
+        target: Numba's target context.
+    """
+    from numba.core.compiler import CompileResult
+
+    try:
+        path = safe_folder() / f"{name}{SUFFIX}"
+        content = _read(path)
+    except (OSError, UnsafeFolder):
+        return None
+    if content is None:
+        return None
+    try:
+        target.refresh()
+        result = CompileResult._rebuild(target, *pickle.loads(content))
+    except Exception:  # the entry of some other build; it is replaced
+        return None
+    with contextlib.suppress(OSError):
+        os.utime(path)
+    return result
+
+
+def save_entry(name: str, label: str, result: Any) -> None:
+    """Write the result of a compilation; a warning says why if that is impossible."""
+    from numba.core import serialize
+
+    try:
+        folder = safe_folder()
+        pickled = serialize.dumps(result._reduce())
+        _write(folder / f"{name}{SUFFIX}", json.dumps({"label": label}).encode(), pickled)
+        drop_oldest()
+    except (OSError, UnsafeFolder) as reason:
+        warnings.warn(
+            f"{label} is compiled anew in every process: {reason}. To keep machine code, set "
+            "UCTREE_CACHE_DIR to a folder that you alone can write to",
+            stacklevel=2,
+        )
+
+
+def _read(path: Path) -> bytes | None:
+    """The pickle of an entry; None if the entry is damaged, or others may have written it."""
+    with path.open("rb") as file:
+        if _writer(os.fstat(file.fileno())):
+            return None
+        written, content = file.readline(), file.read()
+    if written.strip() != _hash(content):
+        return None
+    return content.partition(b"\n")[2]
+
+
+def _write(path: Path, header: bytes, pickled: bytes) -> None:
+    """Write an entry, or nothing."""
+    content = header + b"\n" + pickled
+    handle, unfinished = tempfile.mkstemp(suffix=UNFINISHED, dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(_hash(content) + b"\n" + content)
+        os.replace(unfinished, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(unfinished)
+        raise
+
+
+def _hash(content: bytes) -> bytes:
+    return hashlib.sha256(content).hexdigest().encode()
+
+
+# --- who may write -------------------------------------------------------------------------------
+
+
+class UnsafeFolder(Exception):
+    """Somebody else could put code into the cache."""
+
+
+def safe_folder() -> Path:
+    """The cache folder without links, made if need be; UnsafeFolder if others may write to it.
+
+    Windows is not checked: its folders have no mode, and the default one belongs to the user alone.
+    """
+    folder = cache_folder().resolve()
+    _make(folder)
+    for path in (folder, *folder.parents):
+        status = path.stat()
+        # In a folder like /tmp all may write, but not rename or delete what belongs to another.
+        is_shared = path != folder and bool(status.st_mode & stat.S_ISVTX)
+        writer = _writer(status, is_shared)
+        if writer:
+            raise UnsafeFolder(
+                f"{writer} can write to {path}, and so put code into the cache of machine code in "
+                f"{folder}; if the folder is yours, chmod go-w {path} ends that"
+            )
+    return folder
+
+
+def _make(folder: Path) -> None:
+    """Make a folder and those above it, for this user alone."""
+    if not folder.exists():
+        _make(folder.parent)
+        folder.mkdir(mode=0o700, exist_ok=True)
+
+
+def _writer(status: os.stat_result, is_shared: bool = False) -> str:
+    """Who besides this user and root may write to a file or folder, in words; "" if nobody."""
+    if sys.platform == "win32":
+        return ""
+    if status.st_uid not in (0, os.geteuid()):
+        return f"the user with the number {status.st_uid}"
+    if is_shared:
+        return ""
+    if status.st_mode & stat.S_IWOTH:
+        return "everybody"
+    if status.st_mode & stat.S_IWGRP and not _is_own_group(status.st_gid):
+        return f"the group with the number {status.st_gid}"
+    return ""
+
+
+def _is_own_group(number: int) -> bool:
+    """Whether a group is that of this user alone, as many systems make one for every user."""
+    if sys.platform == "win32":
+        return False
+    import grp
+    import pwd
+
+    try:
+        user, group = pwd.getpwuid(os.geteuid()), grp.getgrgid(number)
+    except KeyError:
+        return False
+    return group.gr_name == user.pw_name and set(group.gr_mem) <= {user.pw_name}

@@ -10,24 +10,25 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
 
+from uctree.engine import interrupts
 from uctree.engine.compile import Kernel, compile_kernel, interpreted
 from uctree.engine.compose import Composition, batch_of, compose, num_blocks
 from uctree.engine.diagnostics import explain_status, with_path
 from uctree.engine.frames import Frame
-from uctree.engine.options import Options, resolve
+from uctree.engine.options import Options, resolve, whole
 from uctree.engine.queue import EvaluationQueue
-from uctree.engine.storage import ManyTrees, OneTree, Storage
-from uctree.engine.workspace import Workspace, max_depth
+from uctree.engine.storage import ManyTrees, OneTree, Storage, one_tree_arrays, out_of_memory
+from uctree.engine.workspace import Workspace, keeps_best, max_depth
 from uctree.errors import BrokenGame
 from uctree.game import CHANCE, Game, State, StateViews, make_rng
-from uctree.history import Samples
+from uctree.history import BestSeen, Samples
 from uctree.kernels import gumbel
 from uctree.kernels.batching import (
     FINISHED,
@@ -39,12 +40,12 @@ from uctree.kernels.batching import (
     begin_budget,
 )  # fmt: skip
 from uctree.kernels.context import Batch
-from uctree.kernels.records import FIRST_BLOCK, NONE
+from uctree.kernels.records import FIRST_BLOCK, MOST_VISITS, NONE
 from uctree.kernels.simulation import weigh
 from uctree.kernels.status import DONE, NEED_CAPACITY, WAITING
 from uctree.tree import Tree, edge_dtype
 
-MOST_SIMULATIONS = 2**31 - 2  # of a tree: visits are 32 bits wide
+MOST_SIMULATIONS = MOST_VISITS  # of a tree
 
 
 class Worker:
@@ -55,12 +56,15 @@ class Worker:
     ) -> None:
         game, options, arrays = composition.game, composition.options, composition.arrays
         self.composition, self.rngs = composition, rngs
+        self.rate = 0.0  # simulations per second of the last search
         self.work = Workspace(game, options, arrays, state)
+        self.root_arrays = one_tree_arrays(game, options)
         self.queue = EvaluationQueue(
             game, options.evaluator, arrays.path, num_trees, options.leaves, self.work.max_depth
         )
         self._frame: Frame | None = None
         self._shown: tuple[Storage | None, int] = None, 0  # the storage in the frame, its version
+        self._shown_roots: dict[str, np.ndarray] | None = None  # its root arrays
 
     def call(self, storage: Storage) -> int:
         """Call the kernel once; returns its status."""
@@ -82,8 +86,11 @@ class Worker:
         if self._frame is None:
             self._frame = Frame(self._batch(storage))
         elif self._shown != (storage, storage.version):
-            self._frame.write(storage.arrays() | {"rngs": self.rngs, "lock": self.work.lock})
-        self._shown = storage, storage.version
+            if self._shown_roots is not storage.root_arrays:
+                self._frame.write(storage.root_arrays)
+            self._frame.write(storage.tree_arrays())
+            self._frame.write({"rngs": self.rngs, "lock": self.work.lock})
+        self._shown, self._shown_roots = (storage, storage.version), storage.root_arrays
         return self._frame
 
     def _as_records(self, array: np.ndarray) -> Any:
@@ -106,7 +113,7 @@ def take_worker(composition: Composition, state: np.record, rngs: np.ndarray) ->
         return Worker(composition, state, 1, rngs)
     if worker.work.max_depth != max_depth(composition.game, state):
         return Worker(composition, state, 1, rngs)
-    worker.rngs = rngs
+    worker.composition, worker.rngs = composition, rngs
     worker.work.reset(state)
     worker.queue.queues[:] = 0
     worker.queue.control[:] = 0
@@ -119,6 +126,7 @@ def give_back(workers: list[Worker]) -> None:
         idle = worker.composition.idle_workers
         if worker.queue.evaluator.batch is None and len(idle) < MOST_IDLE:
             worker.work.lock = np.zeros(1, np.int64)
+            del worker.composition  # which holds the worker: in a cycle both would stay for long
             idle.append(worker)
 
 
@@ -153,21 +161,25 @@ class Driver:
             except BaseException:
                 self.clear()
                 raise
-            is_paused = bool(queue.control["is_paused"][0])
-            if NEED_CAPACITY not in statuses and not (is_paused and DONE in statuses):
+            if NEED_CAPACITY not in statuses and not (queue.is_paused and DONE in statuses):
                 return statuses[0]
             if self.storage.moves_edges and queue.num_waiting:
                 # No simulation may be in flight while edges move.
                 queue.control["is_paused"] = 1
                 return WAITING
             queue.control["is_paused"] = 0
-            self.storage.grow(int(workers[0].queue.control["tree"][0]))
+            try:
+                self.storage.grow(int(workers[0].queue.control["tree"][0]))
+            except MemoryError as error:
+                self.clear()
+                raise out_of_memory(self.composition.game) from error
 
     def evaluate(self) -> None:
         """Let the Python evaluator evaluate the requested leaves."""
         began = time.perf_counter()
         try:
-            self.queue.evaluate()
+            with interrupts.allowed():
+                self.queue.evaluate()
         except BaseException:
             self.clear()
             raise
@@ -178,8 +190,15 @@ class Driver:
         if len(workers) == 1:
             return [self._call_one(workers[0])]
         assert self._pool is not None
-        futures = [self._pool.submit(self._call_one, worker) for worker in workers]
-        wait(futures)
+        futures: list[Future[int]] = []
+        try:
+            for worker in workers:
+                futures.append(self._pool.submit(self._call_one, worker))
+            wait(futures)
+        except BaseException:
+            self.storage.view(0).head["remaining"] = 0  # no further simulation begins
+            interrupts.wait_for(futures)  # nothing is cancelled before the threads have stopped
+            raise
         return [future.result() for future in futures]
 
     def _call_one(self, worker: Worker) -> int:
@@ -192,7 +211,7 @@ class Driver:
                 work.lock[0] = 0
             what = f"a rule or evaluator raised {type(error).__name__}: {error}"
             tree, path = self._place(worker)
-            raise BrokenGame(with_path(self.composition.game, work, tree, path, what)) from error
+            raise BrokenGame(with_path(self.composition, work, tree, path, what)) from error
 
     def _place(self, worker: Worker) -> tuple[Tree, np.ndarray]:
         """The current tree and path of a worker."""
@@ -214,10 +233,19 @@ class Driver:
             worker.forget_storage()
 
     def close(self) -> None:
-        """Cancel all simulations in flight, and stop the threads."""
-        self.clear()
-        if self._pool is not None:
-            self._pool.shutdown()
+        """Stop the threads, also those of the evaluator, and cancel all simulations in flight."""
+        try:
+            if self._pool is not None:
+                self._pool.shutdown()
+        finally:
+            self.clear()
+            self.stop_evaluator()
+
+    def stop_evaluator(self) -> None:
+        """Let the threads of a Python evaluator end; its next call starts new ones."""
+        batch = self.queue.evaluator.batch
+        if batch is not None:
+            batch.close()
 
     def begin_budgets(self, noise_seed: Sequence[int]) -> None:
         """Start the budgets of trees whose roots are ready, with noise in their priors.
@@ -233,7 +261,7 @@ class Driver:
                 if queue.has_noise:
                     rng = np.random.default_rng([int(queue.seed), *noise_seed])
                     priors = options.root_noise.draw(priors, rng)
-                self.storage.arrays()["noises"][number, : len(priors)] = priors
+                self.storage.root_arrays["noises"][number, : len(priors)] = priors
             begin_budget(view.head.view(np.recarray)[0], queue)
 
     def root_noise(self, number: int) -> np.ndarray | None:
@@ -242,7 +270,7 @@ class Driver:
         if not (options.is_gumbel or options.root_noise is not None):
             return None
         count = len(root_block(self.storage.view(number)))
-        return self.storage.arrays()["noises"][number, :count].copy()
+        return self.storage.root_arrays["noises"][number, :count].copy()
 
 
 # --- one tree ------------------------------------------------------------------------------------
@@ -252,6 +280,7 @@ class TreeSearch:
     """Searches one tree, in pieces of a few hundredths of a second."""
 
     PIECE_SECONDS = 0.02
+    LONGEST_FIRST = 64  # simulations
     FIRST_PIECES = 2048  # beyond this many simulations a piece is at most as long as all before it
 
     def __init__(
@@ -265,16 +294,14 @@ class TreeSearch:
         """
         options = composition.options
         self.composition, self.tree = composition, tree
-        self.before = tree.simulations
+        self.before, self.most_visits = tree.simulations, tree.most_visits
         self.seed, self.stream = seed, stream
         self.cancelled = False
-        self.piece, self.rate = 1, 0.0
         self.samples = Samples()
         self._is_prepared = False
         self._part_times: list[int] | None = None
+        self._best: BestSeen | None = None
         num_workers = options.threads if options.shares_tree and not interpreted() else 1
-        reserve = _reserve(composition, tree, num_workers)
-        self.storage = OneTree(tree, options, max_bytes, reserve)
         # A tree that is searched again gets fresh random numbers.
         streams = (self.before + (stream + worker << 40) for worker in range(num_workers))
         workers = [
@@ -284,6 +311,11 @@ class TreeSearch:
         for number, worker in enumerate(workers):
             worker.work.lock = workers[0].work.lock
             worker.work.work["worker"] = 1 + number
+        # The speed of an earlier search saves the first pieces, which only measure it.
+        self.rate = workers[0].rate
+        self.piece = max(1, min(self.LONGEST_FIRST, int(self.rate * self.PIECE_SECONDS)))
+        reserve = _reserve(composition, tree, num_workers)
+        self.storage = OneTree(tree, workers[0].root_arrays, max_bytes, reserve)
         self.driver = Driver(composition, self.storage, workers)
         self._queue_head["budget"] = num_simulations or 1
         self._queue_head["seed"] = seed % 2**64
@@ -307,7 +339,7 @@ class TreeSearch:
         """
         if not self._is_prepared:
             self._is_prepared = True
-            self._prepare_root()
+            self.prepare_root(self.driver.evaluate)
         while until is None or self.simulations < until:
             now = time.perf_counter()
             if self.cancelled:
@@ -315,7 +347,7 @@ class TreeSearch:
             if now >= deadline and self.tree.simulations > 0:  # at least one simulation
                 return "seconds"
             before = self.simulations
-            left = MOST_SIMULATIONS - self.tree.simulations
+            left = MOST_SIMULATIONS - self.most_visits - self.simulations
             if left <= 0:
                 return "full"
             if until is not None:
@@ -333,10 +365,11 @@ class TreeSearch:
             self.samples.note(self.tree, done, clock)
             if look is not None:
                 look()
+            interrupts.check()
         return ""
 
-    def _prepare_root(self) -> None:
-        """Let the kernel evaluate the root if it needs priors, and prepare it for the budget."""
+    def prepare_root(self, evaluate: Callable[[], None]) -> None:
+        """Let the root be evaluated if it needs priors, and prepare it for the budget."""
         tree, queue, driver = self.tree, self._queue_head, self.driver
         tree.root_noise = None
         if not tree.layout.priors or tree.root.to_play == CHANCE:
@@ -347,7 +380,7 @@ class TreeSearch:
         tree.head["remaining"] = 1 if tree.edges["first"][0] == NONE else 0
         while queue["phase"][0] == ROOT_EVALUATION:
             if driver.run_kernel(driver.workers[:1]) == WAITING:
-                driver.evaluate()
+                evaluate()
         driver.begin_budgets([self.before, self.stream])
         tree.root_noise = driver.root_noise(0)
         for worker in driver.workers[1:]:
@@ -387,11 +420,26 @@ class TreeSearch:
         times = [worker.work.work["times"][0].tolist() for worker in self.driver.workers]
         return [sum(part) for part in zip(*times, strict=True)]
 
+    def best_seen(self) -> BestSeen | None:
+        """The best episode of this search's simulations; None if none ended, or if not kept."""
+        if self._part_times is not None:  # closed
+            return self._best
+        if not keeps_best(self.composition.game):
+            return None
+        works = [worker.work.work[0] for worker in self.driver.workers]
+        best = max(works, key=lambda work: float(work["best_return"]))
+        if best["best_return"] == -math.inf:
+            return None
+        path = best["best_actions"][: best["best_depth"]].copy()
+        return BestSeen(float(best["best_return"]), path, int(best["best_drawn"]))
+
     def close(self) -> None:
         """Stop the driver, and release unused memory and workers."""
         self.driver.close()
         self.tree.resize(0)
+        self._best = self.best_seen()
         self._part_times = self.part_times()
+        self.driver.workers[0].rate = self.rate
         give_back(self.driver.workers)
 
 
@@ -415,7 +463,9 @@ _NO_TREES = np.zeros(0, np.int64)
 class BatchedSearch:
     """Searches many states at once; a Python evaluator gets the leaves of all trees in one batch.
 
-    Each tree is the one that `search` would grow; below a Gumbel root, except for ties of scores.
+    Each tree is the one that `search` would grow; below a Gumbel root, except for ties of scores,
+    and with `leaves` above 1 only without the evaluation cache, which trees share.
+    With a compiled evaluator, a call of `step` takes a few hundredths of a second.
 
     >>> from uctree import evaluators, games
     >>> def judge(states):
@@ -427,6 +477,9 @@ class BatchedSearch:
     >>> [int(batch.root(number).visits.sum()) for number in range(3)]
     [20, 20, 20]
     """
+
+    PIECE_SECONDS = 0.02
+    FIRST_PIECE = 64  # simulations, of all trees
 
     def __init__(self, game: Game, num_trees: int, **options: Any) -> None:
         """
@@ -458,6 +511,11 @@ class BatchedSearch:
         worker = Worker(self.composition, example.state, num_trees, rngs)
         self._driver = Driver(self.composition, self._storage, [worker])
         self._num_searching = 0
+        # A Python evaluator ends a call of the kernel anyway.
+        self._has_pieces = self.options.evaluator.batch is None
+        self._budgets = np.zeros(num_trees, np.int64)
+        self._piece, self._num_begun = self.FIRST_PIECE, 0  # simulations, of all trees
+        worker.queue.queues["stops_when_ready"] = self._has_pieces
 
     # Searching.
 
@@ -480,6 +538,7 @@ class BatchedSearch:
         """
         if num_simulations < 1:
             raise ValueError(f"num_simulations must be at least 1; got {num_simulations}")
+        seed = whole("seed", seed)
         queues, game = self._driver.queue.queues, self.game
         index = np.asarray(trees, np.int64)
         if not (isinstance(states, np.ndarray) and states.dtype == game.dtype):
@@ -494,32 +553,73 @@ class BatchedSearch:
             )
         self._storage.set_roots(index, states)
         queues["budget"][index], queues["phase"][index] = num_simulations, RESET
+        self._budgets[index] = num_simulations
         queues["seed"][index] = np.arange(len(index), dtype=np.uint64) + np.uint64(seed % 2**64)
         queues["has_noise"][index] = noise
         self._num_searching = int(np.count_nonzero(queues["phase"]))
+        if self._has_pieces and not self.composition.layout.priors:  # no root is prepared
+            queues["budget"][index] = self._take_pieces(index)
 
     def step(self) -> np.ndarray:
         """Evaluate one batch of leaves; returns the trees whose budgets are now used up."""
+        driver = self._driver
+        with interrupts.postponed():
+            try:
+                began = time.perf_counter()
+                if driver.run_kernel() == WAITING:
+                    driver.evaluate()
+                elif self._has_pieces:
+                    self._size_pieces(time.perf_counter() - began)
+                interrupts.check()
+            except BaseException:
+                self._stop()
+                raise
+            return self._finished() if driver.queue.take_stopped() else _NO_TREES
+
+    def _finished(self) -> np.ndarray:
+        """The trees whose budgets are used up; those with a new root begin theirs."""
         driver, phases = self._driver, self._driver.queue.queues["phase"]
-        try:
-            if driver.run_kernel() == WAITING:
-                driver.evaluate()
-        except BaseException:
-            self._stop()
-            raise
-        if not driver.queue.take_stopped():
-            return _NO_TREES
         driver.begin_budgets([0, 0])
+        if self._has_pieces:
+            self._begin_pieces()
         done = np.flatnonzero(phases == FINISHED)
         phases[done] = IDLE
         self._num_searching -= len(done)
+        if not self._num_searching:
+            driver.stop_evaluator()
         return done
 
+    def _take_pieces(self, trees: np.ndarray) -> np.ndarray:
+        """How many simulations each of these trees may begin in the next call of the kernel."""
+        simulations = self._storage.tree_arrays()["heads"]["simulations"][trees, 0]
+        simulations[self._driver.queue.queues["phase"][trees] == RESET] = 0
+        share = max(1, self._piece // self._num_searching)
+        pieces = np.minimum(share, self._budgets[trees] - simulations)
+        self._num_begun += int(pieces.sum())
+        return pieces
+
+    def _begin_pieces(self) -> None:
+        """Let every tree continue that is not solved and whose budget is not used up."""
+        queues, heads = self._driver.queue.queues, self._storage.tree_arrays()["heads"]
+        is_searching = np.isin(queues["phase"], (SEARCHING, FINISHED)) & (queues["is_solved"] == 0)
+        trees = np.flatnonzero(is_searching & (heads["simulations"][:, 0] < self._budgets))
+        heads["remaining"][trees, 0] = self._take_pieces(trees)
+        queues["phase"][trees] = SEARCHING
+
+    def _size_pieces(self, seconds: float) -> None:
+        """Adapt the pieces to the seconds that the last ones took."""
+        if self._num_begun:
+            fits = int(self._num_begun * self.PIECE_SECONDS / max(1e-6, seconds))
+            self._piece = max(1, min(8 * self._num_begun, fits))
+        self._num_begun = 0
+
     def _stop(self) -> None:
-        """Stop all trees."""
+        """Stop all trees; they keep what they have found."""
         self._driver.queue.queues["phase"] = IDLE
+        self._storage.tree_arrays()["heads"]["remaining"] = 0
         self._num_searching = 0
         self._driver.clear()
+        self._driver.stop_evaluator()
 
     def search(
         self, states: Sequence[State], *, num_simulations: int, seeds: Sequence[int],
@@ -551,8 +651,9 @@ class BatchedSearch:
 
     def run(self) -> None:
         """Let all trees use up their budgets."""
-        while self._num_searching:
-            self.step()
+        with interrupts.postponed():
+            while self._num_searching:
+                self.step()
 
     # Reading.
 
@@ -590,7 +691,7 @@ class BatchedSearch:
         return view
 
     def tree(self, number: int) -> Tree:
-        """A copy of one of the trees, as `search` would have grown it."""
+        """A copy of one of the trees, as `search` would have grown it, with nothing in flight."""
         view = self._view(number)
         block = root_block(view)
         used = int(view.head["used"][0])
@@ -598,12 +699,15 @@ class BatchedSearch:
         copy = Tree(
             self.game, self.game.copy(view.state), self.options.layout(self.game), len(block), 1
         )
+        if copy.layout.pending:
+            edges["pending"] = 0
         copy.edges, copy.head[:] = edges, view.head
         copy.head["capacity"] = copy.head["used"] = len(edges)
         copy.head["num_untried"] = 0
         copy.root_squares[:] = view.root_squares[: len(copy.root_squares)]
         copy.table = view.table.copy()
         copy.root_noise = self._driver.root_noise(number)
+        copy.rules = self.composition.rules
         return copy
 
     def _explicit_edges(self, number: int) -> np.ndarray:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
+import os
 import textwrap
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
 
-from uctree import evaluators
+from uctree import evaluators, specs
 from uctree import selection as rules
-from uctree.backup import Backup, mean
+from uctree.backup import Backup, maximum, mean
 from uctree.choice import Choice, as_choice
 from uctree.continuous import proposals
 from uctree.continuous.proposals import Proposal
@@ -45,7 +46,11 @@ class Options:
     root_noise: Noise | None = option(
         None, "noise in the root's priors, from `selection.dirichlet`."
     )
-    backup: Backup = option(None, "how a node's value is computed from those below; the mean.")
+    backup: Backup = option(
+        None,
+        "how a node's value is computed from those below; the mean, or the maximum if one player "
+        "chooses vectors without chance.",
+    )
     evaluator: Evaluator = option(
         None, "the value of a leaf; one random playout. A plain function is compiled in."
     )
@@ -100,6 +105,10 @@ class Options:
         'bytes, or text such as "500MB"; if that is too little, the least visited parts of the '
         "tree are pruned and the search continues.",
     )
+    check: bool = option(
+        True,
+        "before a game is compiled, play a few episodes in plain Python, and refuse a broken game.",
+    )
     debug: bool = option(False, "compile with bounds checks, to find out why a game crashes.")
 
     @property
@@ -137,6 +146,8 @@ class Options:
             appends=self.open_loop or isinstance(self.chance, Widening) or game.is_continuous,
             dim=game.dim,
             sparse=sparse,
+            answers=self.evaluator.answers,
+            open_loop=self.open_loop,
         )
 
     def sees_range(self, game: Game) -> bool:
@@ -150,13 +161,7 @@ class Options:
 
 def resolve(game: Game, **given: Any) -> Options:
     """The options with defaults filled in; raises an error if they conflict."""
-    unknown = [name for name in given if name not in OPTION_NAMES]
-    if unknown:
-        close = difflib.get_close_matches(unknown[0], OPTION_NAMES, n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else "."
-        raise TypeError(
-            f"search has no option {unknown[0]!r}{hint} It has {', '.join(OPTION_NAMES)}"
-        )
+    check_names(given)
     options = Options(**given)
     evaluator = options.evaluator
     if evaluator is None:
@@ -184,12 +189,13 @@ def resolve(game: Game, **given: Any) -> Options:
         options,
         selection=selection,
         root_selection=root_selection,
-        backup=mean() if options.backup is None else options.backup,
+        backup=_default_backup(game) if options.backup is None else options.backup,
         evaluator=evaluator,
         widening=widening,
         proposal=proposal,
         refine=refine,
         leaves=_num_leaves(options.leaves, evaluator),
+        threads=_num_threads(options.threads),
         choice=as_choice(options.choice, after_gumbel=getattr(root_selection, "at_root", False)),
     )
     _check_kinds(options)
@@ -198,6 +204,7 @@ def resolve(game: Game, **given: Any) -> Options:
     return options
 
 
+BUDGETS = ("num_simulations", "seconds")  # arguments of `search` itself
 OPTION_NAMES = tuple(each.name for each in fields(Options))
 
 
@@ -219,6 +226,35 @@ def option_parameters() -> list[inspect.Parameter]:
         )
         for each in fields(Options)
     ]
+
+
+def check_names(given: Iterable[str]) -> None:
+    """Refuse options that a search does not have."""
+    for name in given:
+        if name not in OPTION_NAMES:
+            raise TypeError(specs.no_option(name, [*BUDGETS, *OPTION_NAMES]))
+
+
+def whole(name: str, value: Any) -> int:
+    """A whole number, from NumPy or not, as an int; TypeError for anything else."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise TypeError(f"{name} must be a whole number; got {value!r}")
+    return int(value)
+
+
+MOST_THREADS = 1024
+
+
+def _num_threads(threads: Any) -> int:
+    count = whole("threads", threads)
+    if count < 1:
+        raise ValueError(f"threads must be at least 1; got {count}")
+    if count > MOST_THREADS:
+        raise ValueError(
+            f"threads must be at most {MOST_THREADS:,}; got {count:,}. More threads than cores "
+            f"bring nothing, and this machine has {os.cpu_count()}"
+        )
+    return count
 
 
 def _num_leaves(leaves: int | None, evaluator: Evaluator) -> int:
@@ -243,6 +279,12 @@ def _default_rule(root_selection: Rule | None, evaluator: Evaluator) -> Rule:
             rescale=bool(given[gumbel.RESCALE]),
         )
     return rules.puct() if evaluator.gives_priors else rules.ucb1()
+
+
+def _default_backup(game: Game) -> Backup:
+    """The mean; the maximum for one player who chooses vectors, most of which are mere tries."""
+    is_plan = game.num_players == 1 and game.rules.chance is None
+    return maximum() if game.is_continuous and is_plan else mean()
 
 
 def _check_kinds(options: Options) -> None:
@@ -270,7 +312,7 @@ def _check_kinds(options: Options) -> None:
             raise ValueError(
                 f"{name} must be {' or '.join(map(repr, possible))}; got {getattr(options, name)!r}"
             )
-    for name in ("open_loop", "transpositions", "solver", "debug"):
+    for name in ("open_loop", "transpositions", "solver", "check", "debug"):
         if not isinstance(getattr(options, name), bool):
             raise TypeError(f"{name} must be True or False; got {getattr(options, name)!r}")
     outcomes = isinstance(options.chance, Widening) and options.chance.of_outcomes

@@ -9,13 +9,20 @@ import numpy as np
 from uctree.errors import BrokenGame, UctreeError
 from uctree.evaluators import Evaluator
 from uctree.game import Game
-from uctree.kernels.batching import CACHE_ENTRY, CACHE_WAYS, CONTROL, QUEUE, slot_dtype
+from uctree.kernels.batching import (
+    CACHE_ENTRY,
+    CACHE_WAYS,
+    CONTROL,
+    QUEUE,
+    answer_dtype,
+    slot_dtype,
+)  # fmt: skip
 from uctree.kernels.records import NONE
 
 _FLOAT = np.dtype(np.float32)
 _NAMES = list(CONTROL.names or ())
 _NUM_REQUESTS, _NUM_RESULTS = _NAMES.index("num_requests"), _NAMES.index("num_results")
-_NUM_STOPPED = _NAMES.index("num_stopped")
+_NUM_STOPPED, _IS_PAUSED = _NAMES.index("num_stopped"), _NAMES.index("is_paused")
 
 
 class EvaluationQueue:
@@ -36,10 +43,15 @@ class EvaluationQueue:
         self.queues = np.zeros(num_trees, QUEUE)
         self.paths = np.zeros((rows, max_depth), path)
         self.slots = np.zeros(rows, slot_dtype(game.num_players))
+        self.stack = np.arange(rows)
+        self.answers = np.zeros(rows if evaluator.answers else 1, answer_dtype(game.num_players))
+        self.asked = np.zeros(rows if evaluator.answers else 1, np.int64)
         self.leaves = np.zeros(rows, game.dtype)
         self.control = np.zeros(1, CONTROL)
         counts: Any = self.control.view(np.int64)
         self._counts = memoryview(counts)  # faster to read than NumPy arrays
+        asked: Any = self.asked
+        self._asked = memoryview(asked)
         observes = batch is not None and batch.observes
         shape = game.observation_shape if observes else (1,)
         assert shape is not None
@@ -48,8 +60,13 @@ class EvaluationQueue:
         self.request_keys = np.zeros((rows, 2), np.uint64)
         self.request_table = np.full(1 << (2 * rows).bit_length(), NONE, np.int64)
         self.width = game.num_actions if evaluator.gives_priors else 1
-        self.logits = np.zeros((1, self.width), np.float32)
-        self.values = np.zeros((1, game.num_players), np.float32)
+        if evaluator.answers:
+            self.width = max(self.width, game.max_outcomes)
+        # Batches replace these arrays; answers are written into them, and are not rounded.
+        num_results = rows if evaluator.answers else 1
+        number: Any = np.float64 if evaluator.answers else np.float32
+        self.logits: np.ndarray = np.zeros((num_results, self.width), number)
+        self.values: np.ndarray = np.zeros((num_results, game.num_players), number)
         self._make_cache(0 if batch is None else batch.cache_bytes)
 
     def _make_cache(self, num_bytes: int) -> None:
@@ -100,6 +117,17 @@ class EvaluationQueue:
                 f"{name} of {self.game.name}; got {list(array.shape)}"
             )
         return array
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether no simulation may begin, because edges are about to move."""
+        return bool(self._counts[_IS_PAUSED])
+
+    def take_questions(self) -> list[int]:
+        """The slots of the simulations that ask something new since the last call."""
+        slots: list[int] = self._asked[: self._counts[_NUM_REQUESTS]].tolist()
+        self._counts[_NUM_REQUESTS] = 0
+        return slots
 
     @property
     def num_waiting(self) -> int:

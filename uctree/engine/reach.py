@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import dis
+import importlib.util
 import linecache
+import os
 import sys
+import traceback
 import types
 from collections.abc import Callable, Iterator
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from uctree.errors import BrokenGame
@@ -50,14 +55,55 @@ def reached_functions(
     seen.add(id(function))
     yield function
     for _, value in reached(function, bindings):
-        if isinstance(value, types.FunctionType):
-            yield from reached_functions(value, bindings, seen)
+        members = [value]
+        if isinstance(value, types.ModuleType) and is_own_module(value):
+            members = [member for _, member in members_read(value, function.__code__)]
+        elif isinstance(value, tuple):
+            members = list(value)
+        for member in members:
+            plain = getattr(member, "py_func", member)
+            if isinstance(plain, types.FunctionType):
+                yield from reached_functions(plain, bindings, seen)
+
+
+def nested_code(code: types.CodeType) -> Iterator[types.CodeType]:
+    """A code object and those of the comprehensions and functions in it."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from nested_code(constant)
 
 
 def place_in_source(path: str, line: int) -> str:
     return f"{path}, line {line}:  {linecache.getline(path, line).strip()}"
 
 
+def place_of_error(error: BaseException) -> str:
+    """The line of a user's file, or of a built-in game, that raised an error; empty if none did."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if is_users_file(frame.filename)]
+    return place_in_source(own[-1].filename, own[-1].lineno or 0) if own else ""
+
+
+def is_users_file(path: str) -> bool:
+    """Whether a file is neither uctree's nor of a library that compiles or computes for it."""
+    if path == "<string>":  # an adapter
+        return False
+    path = os.path.abspath(path)
+    if path.startswith(_PACKAGE) and os.sep + "games" + os.sep not in path:
+        return False
+    return not any(path.startswith(folder) for folder in _LIBRARIES)
+
+
+_PACKAGE = str(Path(__file__).parents[1]) + os.sep
+_LIBRARIES = [
+    str(Path(spec.origin).parent) + os.sep
+    for spec in map(importlib.util.find_spec, ("numpy", "numba", "llvmlite"))
+    if spec is not None and spec.origin is not None
+]
+
+
+@lru_cache(maxsize=4096)
 def global_names(code: types.CodeType) -> dict[str, int]:
     """Global names read by a code object or one nested in it, each with a line that reads it."""
     names: dict[str, int] = {}

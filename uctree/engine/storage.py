@@ -10,18 +10,24 @@ from uctree.engine.options import Options
 from uctree.game import Game
 from uctree.kernels import gumbel
 from uctree.kernels.records import NONE
-from uctree.tree import TABLE, Tree, empty_table, num_values
+from uctree.tree import TABLE, Tree, empty_table, head_dtype, num_values
+
+MOST_EDGES = 2**31 - 1  # of a tree: indices are 32 bits wide
 
 
 class Storage(Protocol):
     """The arrays of trees, as kernels see them."""
 
     num_trees: int
-    version: int  # increases when the arrays are replaced
-    moves_edges: bool  # whether growing moves edges, so that no simulation may be in flight
+    version: int  # increases when `tree_arrays` are replaced
+    root_arrays: dict[str, np.ndarray]  # fields of a `Batch` that are never replaced
 
-    def arrays(self) -> dict[str, np.ndarray]:
-        """The fields of a `Batch` that belong to the trees; a row belongs to a tree."""
+    @property
+    def moves_edges(self) -> bool:
+        """Whether growing moves edges, so that no simulation may be in flight."""
+
+    def tree_arrays(self) -> dict[str, np.ndarray]:
+        """The other fields of a `Batch` that belong to the trees; a row belongs to a tree."""
 
     def view(self, number: int) -> Tree:
         """One of the trees, on these arrays."""
@@ -30,8 +36,17 @@ class Storage(Protocol):
         """Add capacity, because this tree needs it."""
 
 
-def _root_arrays(game: Game, options: Options, num_trees: int) -> dict[str, np.ndarray]:
-    """Arrays for the preparation of roots: noise, considered edges, draws."""
+def out_of_memory(game: Game) -> MemoryError:
+    """The error for a tree that does not fit into the memory of the machine."""
+    return MemoryError(
+        f"there is not enough memory for a tree of {game.name}; bound it with max_memory=, as "
+        '"500MB", and the least visited parts are pruned; or search with fewer simulations. A tree '
+        "given as tree= is sound, with all simulations until now"
+    )
+
+
+def root_arrays(game: Game, options: Options, num_trees: int) -> dict[str, np.ndarray]:
+    """Arrays for the preparation of roots: states, noise, considered edges, draws."""
     wide = max(1, game.num_actions, game.max_outcomes)
     # One more edge, which is never taken, represents all that are not considered.
     considered = 1
@@ -40,6 +55,7 @@ def _root_arrays(game: Game, options: Options, num_trees: int) -> dict[str, np.n
         considered = min(wide, most + 1)
     given = options.root_selection.noise
     return {
+        "roots": np.zeros(num_trees, game.dtype),
         "noises": np.zeros((num_trees, wide)),
         "given_noise": np.zeros(0) if given is None else np.array(given, float),
         "considered": np.zeros((num_trees, considered), np.int64),
@@ -52,39 +68,50 @@ def untried_dtype(options: Options) -> type:
     return np.float64 if options.evaluator.batch is None else np.float32
 
 
+def one_tree_arrays(game: Game, options: Options) -> dict[str, np.ndarray]:
+    """The root arrays of one tree, with fields that kernels read only if there are many trees."""
+    return root_arrays(game, options, 1) | {
+        "blank_head": np.zeros(1, head_dtype(game.num_players)),
+        "untried": np.zeros((1, 0), untried_dtype(options)),
+        "tables": empty_table(0)[None],
+    }
+
+
 class OneTree:
     """One tree that grows up to a number of bytes, and is pruned beyond it."""
 
-    num_trees, moves_edges = 1, True
+    num_trees = 1
 
     def __init__(
-        self, tree: Tree, options: Options, max_bytes: int | None = None, reserve: int = 0
-    ) -> None:
+        self, tree: Tree, root_arrays: dict[str, np.ndarray], max_bytes: int | None = None,
+        reserve: int = 0,
+    ) -> None:  # fmt: skip
         """
         Args:
+            root_arrays: see `one_tree_arrays`; no other search may use them at the same time.
             reserve: how many free edges the tree must have before a simulation.
         """
         self.tree, self.max_bytes = tree, max_bytes
         self.version, self._pruned_at = 0, -1
-        self._roots = np.array([tree.state], tree.game.dtype)
-        self._root_arrays = _root_arrays(tree.game, options, 1)
-        self._untried: np.ndarray = np.zeros((1, 0), untried_dtype(options))
+        self.root_arrays = root_arrays
+        root_arrays["roots"][0] = tree.state
         if reserve:
             tree.head["reserve"] = reserve
             self._resize(len(tree.edges))
 
-    def arrays(self) -> dict[str, np.ndarray]:
+    @property
+    def moves_edges(self) -> bool:
+        # Answers may take long, so the others go on while a tree grows; only pruning moves edges.
+        return self.max_bytes is not None or not self.tree.layout.answers
+
+    def tree_arrays(self) -> dict[str, np.ndarray]:
         tree = self.tree
-        return {
+        found = {
             "heads": tree.head[None],
-            "blank_head": tree.head,
             "edges": tree.edges[None],
-            "untried": self._untried,
-            "roots": self._roots,
             "root_squares": tree.root_squares[None],
-            "tables": tree.table[None],
-            **self._root_arrays,
         }
+        return found | {"tables": tree.table[None]} if tree.layout.shared else found
 
     def view(self, number: int) -> Tree:
         return self.tree
@@ -113,7 +140,7 @@ class OneTree:
     def _most_edges(self) -> int:
         """How many edges the tree may have; copying it needs memory for two trees."""
         tree = self.tree
-        most = np.iinfo(np.int32).max
+        most = MOST_EDGES
         if self.max_bytes is None:
             return most
         overhead = tree.head.nbytes + tree.root_squares.nbytes
@@ -171,13 +198,12 @@ class ManyTrees:
             "blank_head": blank,
             "edges": edges,
             "untried": np.empty((num_trees, num_untried), untried_dtype(options)),
-            "roots": np.zeros(num_trees, game.dtype),
             "root_squares": np.zeros((num_trees, wide, num_values(game))),
             "tables": np.repeat(table[None], num_trees, axis=0),
-            **_root_arrays(game, options, num_trees),
         }
+        self.root_arrays = root_arrays(game, options, num_trees)
 
-    def arrays(self) -> dict[str, np.ndarray]:
+    def tree_arrays(self) -> dict[str, np.ndarray]:
         return self._arrays
 
     def view(self, number: int) -> Tree:
@@ -185,7 +211,7 @@ class ManyTrees:
         given = self._arrays
         view = Tree.__new__(Tree)
         view.game, view.layout = self.game, self.layout
-        view.state = given["roots"][number]
+        view.state = self.root_arrays["roots"][number]
         view.edges, view.head = given["edges"][number], given["heads"][number]
         view.root_squares, view.table = given["root_squares"][number], given["tables"][number]
         view.root_noise = None
@@ -193,7 +219,7 @@ class ManyTrees:
 
     def set_roots(self, numbers: np.ndarray, states: np.ndarray) -> None:
         """Set the root states of these trees."""
-        self._arrays["roots"][numbers] = states
+        self.root_arrays["roots"][numbers] = states
 
     def grow(self, number: int) -> None:
         """Double the array that this tree has used up, for every tree."""

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from uctree.engine import interrupts
+
 
 class ThreadedCalls:
     """Evaluates a batch by a function, in parts, in parallel and with a time limit."""
@@ -21,44 +23,63 @@ class ThreadedCalls:
     ) -> None:  # fmt: skip
         self.function, self.priors = function, priors
         self.concurrency, self.timeout = concurrency, timeout
-        self.calls: _Calls | None = None
-        self.stop: Callable[[], Any] | None = None
+        self._calls: _Calls | None = None  # of the threads that wait for calls
+        self._lock = threading.Lock()  # several searches may share an evaluator
+        self._end: Callable[[], Any] = lambda: None
 
     def __call__(self, states: np.ndarray) -> tuple[np.ndarray | None, np.ndarray]:
         if self.concurrency == 1 and self.timeout is None:
             return self._read(self.function(states))
-        calls = self.calls or self._start()
         parts = np.array_split(states, min(self.concurrency, len(states)))
         futures: list[Future[Any]] = [Future() for _ in parts]
-        for call in zip(futures, parts, strict=True):
-            calls.put(call)
-        _, late = wait(futures, self.timeout)
-        if late:
-            # Python cannot stop these threads; the next call starts new ones.
-            for future in late:
+        try:
+            self._put(futures, parts)
+            _, late = wait(futures, self.timeout)
+            if late:
+                # Python cannot stop these threads; the next call starts new ones.
+                self.close()
+                raise TimeoutError(
+                    f"no result within {self.timeout} seconds for {len(late)} of {len(parts)} calls"
+                )
+        finally:
+            for future in futures:
                 future.cancel()  # if it has not begun
-            assert self.stop is not None
-            self.stop()
-            self.calls = None
-            raise TimeoutError(
-                f"no result within {self.timeout} seconds for {len(late)} of {len(parts)} calls"
-            )
         results = [self._read(future.result()) for future in futures]
         values = np.concatenate([values for _, values in results])
         if not self.priors:
             return None, values
         return np.concatenate([logits for logits, _ in results if logits is not None]), values
 
+    def _put(self, futures: list[Future[Any]], parts: list[np.ndarray]) -> None:
+        """Hand the calls to the threads, which are started if there are none."""
+        with interrupts.postponed(), self._lock:
+            calls = self._calls or self._start()
+            for call in zip(futures, parts, strict=True):
+                calls.put(call)
+
+    def close(self) -> None:
+        """Let the threads end after the calls that they were given; the next call starts others."""
+        with interrupts.postponed(), self._lock:
+            self._forget()
+
+    def _forget(self) -> None:
+        self._calls = None
+        self._end()
+
     def _start(self) -> _Calls:
         """Start threads that wait for calls; daemons, so that a hanging one cannot block exit."""
-        self.calls = calls = _Calls()
-        for number in range(self.concurrency):
-            threading.Thread(
-                target=_work, args=(self.function, calls), daemon=True,
-                name=f"uctree-evaluator-{number}",
-            ).start()  # fmt: skip
+        self._calls = calls = _Calls()
         # Threads refer to the calls, not to this object, so they end when it is deleted.
-        self.stop = weakref.finalize(self, _stop, calls, self.concurrency)
+        self._end = weakref.finalize(self, _stop, calls, self.concurrency)
+        try:
+            for number in range(self.concurrency):
+                threading.Thread(
+                    target=_work, args=(self.function, calls), daemon=True,
+                    name=f"uctree-evaluator-{number}",
+                ).start()  # fmt: skip
+        except BaseException:  # the system has no more threads
+            self._forget()
+            raise
         return calls
 
     def _read(self, result: Any) -> tuple[np.ndarray | None, np.ndarray]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,10 +12,9 @@ from uctree.engine.bindings import action_room
 from uctree.engine.options import Options
 from uctree.errors import BrokenGame
 from uctree.game import ENDLESS, Game
+from uctree.kernels.records import MAX_DEPTH
 from uctree.selection import Widening
 from uctree.tree import Layout, num_values
-
-MAX_DEPTH = 4096  # a descent ends here at the latest, and its last node is evaluated again
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ def arrays_of(game: Game, options: Options, layout: Layout) -> Arrays:
     return Arrays(
         work_dtype(game, options, layout),
         path_dtype(num_values(game), options.transpositions),
-        _key_ranges(game),
+        key_ranges(game),
     )
 
 
@@ -43,6 +43,11 @@ def max_depth(game: Game, state: np.record) -> int:
     return min(MAX_DEPTH, _plies_left(game, state))
 
 
+def keeps_best(game: Game) -> bool:
+    """Whether a search keeps the best episode it has seen: for one player, without chance."""
+    return game.num_players == 1 and game.rules.chance is None
+
+
 class Workspace:
     """The arrays that one thread works on, besides the tree."""
 
@@ -52,7 +57,7 @@ class Workspace:
         self.lock = np.zeros(1, np.int64)
         self.data = game.data
         self.key_ranges = arrays.key_ranges
-        self.key_views = _key_views(self.states)
+        self.key_views = key_views(self.states)
         self.game, self.max_depth = game, max_depth(game, state)
         self.work = np.zeros(1, arrays.work)
         self._fill(game, options, _plies_left(game, state))
@@ -86,6 +91,8 @@ class Workspace:
             given = options.widening
             most = game.num_actions if given.most is None else given.most
             work["widening"] = (given.k, given.alpha, given.ceil, most)
+        if keeps_best(game):
+            work["best_return"] = -math.inf
         if isinstance(options.chance, Widening):
             work["outcome_widening"] = (options.chance.k, options.chance.alpha)
 
@@ -144,8 +151,21 @@ def work_dtype(game: Game, options: Options, layout: Layout) -> np.dtype:
             ("log_priors", float, (actions if layout.priors else 1,)),
             ("weights", float, (actions if layout.priors else 1,)),
             *([] if options.refine is None else options.refine.fields(game)),
+            *(_best_fields(game) if keeps_best(game) else []),
         ]
     )
+
+
+def _best_fields(game: Game) -> list[Any]:
+    """The best episode so far: its return, its path, and the rng of the playout after it."""
+    longest = min(MAX_DEPTH, game.max_plies or MAX_DEPTH)
+    action = (float, (longest, game.dim)) if game.is_continuous else (np.int32, (longest,))
+    return [
+        ("best_return", float),
+        ("best_drawn", np.uint64),
+        ("best_depth", np.int64),
+        ("best_actions", *action),
+    ]
 
 
 def path_dtype(num_values: int, shares_nodes: bool) -> np.dtype:
@@ -155,7 +175,7 @@ def path_dtype(num_values: int, shares_nodes: bool) -> np.dtype:
     return np.dtype([*fields, ("reward", np.float64, (num_values,))])
 
 
-def _key_ranges(game: Game) -> np.ndarray:
+def key_ranges(game: Game) -> np.ndarray:
     """The begin and end of the key fields' bytes in a record, one row per range."""
     fields: Any = game.dtype.fields
     spans = sorted((fields[n][1], fields[n][1] + fields[n][0].itemsize) for n in game.key_fields)
@@ -168,7 +188,7 @@ def _key_ranges(game: Game) -> np.ndarray:
     return np.array(merged, np.int64).reshape(-1, 2)
 
 
-def _key_views(states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def key_views(states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The bytes of states, and the eight bytes that start at each byte as one number."""
     size = states.itemsize
     content = states.view(np.uint8).reshape(len(states), size)

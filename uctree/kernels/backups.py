@@ -189,16 +189,17 @@ def back_up(search: Search) -> None:
     begin_sample(search)
     proof_changed = HAS_PROOFS and (work.ending == FOUND or has_ended(search))
     for i in range(depth - 1, -1, -1):
-        edge = np.int64(path[i].edge)
-        above = np.int64(path[i - 1].edge) if i > 0 else ROOT
+        taken = path[np.uint64(i)]  # unsigned: no index from the end
+        edge = np.int64(taken.edge)
+        above = np.int64(path[np.uint64(i - 1)].edge) if i > 0 else ROOT
         if i + 1 < depth:
-            below = np.int64(path[i + 1].player)
+            below = np.int64(path[np.uint64(i + 1)].player)
             proof_changed = update_interior(
-                search, edge, below, path[i].reward, DISCOUNT, proof_changed
+                search, edge, below, taken.reward, DISCOUNT, proof_changed
             )
         else:
             is_set = HAS_PROOFS and is_exact(edges, edge)
-            count_visit(search, edge, path[i].reward, DISCOUNT, is_set)
+            count_visit(search, edge, taken.reward, DISCOUNT, is_set)
         step_sample(search, i)
         if SEES_RANGE:
             widen_range(search, edge, returns)
@@ -269,7 +270,7 @@ def count_visit(
     the change of this edge's sum.
     """
     edges, work = search.edges, search.work
-    record, returns = edges[edge], work.returns
+    record, returns = edges[np.uint64(edge)], work.returns
     record.visits += 1
     for j in range(NUM_VALUES):
         returns[j] = step_return(reward[j], discount, returns[j])
@@ -312,7 +313,7 @@ def sampled(search: Search, player: int) -> float:
 def note_return(search: Search, i: int, node: int) -> None:
     """Add the return of edge i of the path, which leaves `node`, to squares and AMAF counts."""
     edges, path, work = search.edges, search.path, search.work
-    player = np.int64(path[i].player)
+    player = np.int64(path[np.uint64(i)].player)
     if player == CHANCE:
         return
     if KEEPS_SQUARES:
@@ -341,6 +342,9 @@ def note_square(search: Search) -> None:
             root_squares[row, j] += part * part
 
 
+NARROWEST = 1e-300  # a range below this counts as empty: its inverse could be infinite
+
+
 def widen_range(search: Search, edge: int, returns: np.ndarray) -> None:
     """Widen the range of returns seen so far by the return of an edge."""
     tree, edges = search.tree, search.edges
@@ -352,7 +356,7 @@ def widen_range(search: Search, edge: int, returns: np.ndarray) -> None:
             tree.low[player] = min(tree.low[player], value)
             tree.high[player] = max(tree.high[player], value)
             span = tree.high[player] - tree.low[player]
-            tree.factor[player] = 1.0 / span if span > 0.0 else 0.0
+            tree.factor[player] = 1.0 / span if span > NARROWEST else 0.0
 
 
 # --- kernels: shared nodes -----------------------------------------------------------------------

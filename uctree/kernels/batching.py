@@ -4,33 +4,58 @@ A search of one state is a batch of one tree. In a call of the kernel every tree
 simulations whose leaves were evaluated, and backs them up. It then begins new ones until its part
 of the queue is full, or its budget is used up. A leaf whose state is in the queue already, or in
 the evaluation cache, is not requested again. Compiled evaluators need no queue.
+
+If Python knows the steps as well (`HAS_ANSWERS`), the leaf may be an edge that nobody has taken
+yet. The question is then what is behind it, and the answer has the reward, the player to move, the
+number of actions, priors and values. Such answers come one by one, in any order.
 """
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
-from uctree.game import seeded
+from uctree.game import CHANCE, seeded
 from uctree.kernels import gumbel
 from uctree.kernels.backups import LEAF
 from uctree.kernels.binding import UNBOUND, noinline
 from uctree.kernels.context import Batch, Search
+from uctree.kernels.playouts import are_bounded
 from uctree.kernels.records import (
+    CLOSED,
+    HAS_ANSWERS,
     HAS_PRIORS,
     NONE,
     NUM_VALUES,
     SHARES_NODES,
+    UNSEEN,
     ZERO_SUM,
     node_of,
+    visits_of_node,
     write_edge,
-)  # fmt: skip
-from uctree.kernels.rules import HAS_BATCH_EVALUATOR, NUM_PLAYERS, observe
+)
+from uctree.kernels.rules import HAS_BATCH_EVALUATOR, HAS_CHANCE, NUM_PLAYERS, observe
 from uctree.kernels.scoring import HALVES_ROOT, HAS_NOISE
-from uctree.kernels.simulation import conclude, key_hash, list_actions, place_edges, simulate
-from uctree.kernels.status import BAD_VALUE, DONE, ROOT_SOLVED, WAITING
+from uctree.kernels.simulation import (
+    arrive,
+    conclude,
+    evaluate,
+    key_hash,
+    list_actions,
+    place_edges,
+    simulate,
+    take_known,
+    walk,
+)
+from uctree.kernels.status import (
+    BAD_VALUE,
+    DONE,
+    EDGE_CLOSED,
+    NEED_CAPACITY,
+    ROOT_SOLVED,
+    WAITING,
+)
 
 # Bound when a search is composed.
 OBSERVES = UNBOUND  # the evaluator gets observations, and its values are relative to `to_play`
@@ -57,6 +82,8 @@ QUEUE = np.dtype(
         ("num_considered", np.int64),  # edges that a Gumbel root considers
         ("simulations_before", np.int64),  # `tree.simulations` when the root's evaluation began
         ("since_root_before", np.int64),
+        ("is_ordered", np.int64),  # whether simulations are resumed in the order of their questions
+        ("num_asked", np.int64),  # questions so far
         *gumbel.HALVING_FIELDS,
     ]
 )
@@ -86,6 +113,23 @@ def slot_dtype(num_players: int) -> np.dtype:
             ("expands", np.int64),  # whether the leaf gets edges
             ("returns", np.float64, (num_players,)),  # paid by chance steps at the leaf
             ("discount", np.float64),  # of the leaf's value
+            ("ticket", np.int64),  # the number of its question
+        ]
+    )
+
+
+OPEN, ANSWERED, FAILED, EXHAUSTED = 0, 1, 2, 3  # what became of a question
+
+
+def answer_dtype(num_players: int) -> np.dtype:
+    """The record of what Python says about an edge or a node; its values and priors are beside."""
+    return np.dtype(
+        [
+            ("reward", np.float64, (num_players,)),
+            ("status", np.int64),
+            ("row", np.int64),  # the number of the state
+            ("count", np.int64),  # of its actions or outcomes
+            ("mover", np.int64),  # its `to_play`
         ]
     )
 
@@ -97,7 +141,7 @@ def step_batch(frame: Any, logits: np.ndarray, values: np.ndarray, data: Any) ->
     """Store results and search: WAITING for evaluations, DONE, NEED_CAPACITY, or an error."""
     batch = read_frame(frame)
     control = batch.controls[0]
-    if HAS_BATCH_EVALUATOR and control.num_results > 0:
+    if HAS_BATCH_EVALUATOR and not HAS_ANSWERS and control.num_results > 0:
         for row in range(control.num_results):
             store_result(batch, logits, values, np.int64(row))
         clear_requests(batch)
@@ -117,6 +161,10 @@ def step_tree(batch: Batch, number: int, logits: np.ndarray, values: np.ndarray,
     num_slots = batch.slots.shape[0] // batch.heads.shape[0]
     is_entered = False
     while True:
+        if HAS_ANSWERS and (
+            tree.remaining <= 0 or control.is_paused or queue.num_waiting >= num_slots
+        ):
+            ready_answered(batch, number)
         is_resumed = HAS_BATCH_EVALUATOR and queue.num_ready > 0
         if is_resumed:
             queue.num_ready -= 1
@@ -132,16 +180,21 @@ def step_tree(batch: Batch, number: int, logits: np.ndarray, values: np.ndarray,
             is_entered = True
             batch.states[0] = batch.roots[number]
             read_noise(batch, number)
-        slot = np.int64(number * num_slots + queue.num_waiting)
+        slot = np.int64(batch.stack[number * num_slots + queue.num_waiting])
         control.slot = slot
         search = search_of(batch, number, slot, data)
         if is_resumed:
             batch.states[1] = batch.leaves[slot]
-            is_cached = batch.slots[slot].is_cached
-            status = resume_simulation(
-                search, batch.slots[slot], batch.cache_logits if is_cached else logits,
-                batch.cache_values if is_cached else values,
-            )  # fmt: skip
+            if HAS_ANSWERS:
+                status = resume_answered(
+                    search, batch.slots[slot], batch.answers[slot], logits, values
+                )
+            else:
+                is_cached = batch.slots[slot].is_cached
+                status = resume_simulation(
+                    search, batch.slots[slot], batch.cache_logits if is_cached else logits,
+                    batch.cache_values if is_cached else values,
+                )  # fmt: skip
         else:
             status = simulate(search)
         if status == ROOT_SOLVED:
@@ -149,7 +202,7 @@ def step_tree(batch: Batch, number: int, logits: np.ndarray, values: np.ndarray,
             tree.remaining = 0
         elif HAS_BATCH_EVALUATOR and status == WAITING:
             enqueue_leaf(batch, search, slot)
-        elif status != DONE:
+        elif status != DONE and not (HAS_ANSWERS and status == EDGE_CLOSED):
             return status
 
 
@@ -251,6 +304,16 @@ def enqueue_leaf(batch: Batch, search: Search, number: int) -> None:
     for player in range(NUM_PLAYERS):
         slot.returns[player] = work.returns[player]
     batch.leaves[number] = batch.states[1]
+    if HAS_ANSWERS:
+        slot.discount = 1.0
+        slot.row = number
+        slot.ticket = queue.num_asked
+        queue.num_asked += 1
+        batch.answers[number].status = OPEN
+        batch.asked[control.num_requests] = number
+        control.num_requests += 1
+        queue.num_waiting += 1
+        return
     low, high = key_hash(search, np.int64(1))
     row = find_cached(batch.cache_entries, low, high)
     slot.is_cached = row != NONE
@@ -318,13 +381,10 @@ def resume_simulation(search: Search, slot: Any, logits: np.ndarray, values: np.
 
 def read_values(work: Any, slot: Any, values: np.ndarray) -> int:
     """Write the returns of a simulation from its leaf's values, in the order of the players."""
-    total = 0.0
     for j in range(NUM_PLAYERS):
         player = (slot.player + j) % NUM_PLAYERS if OBSERVES else j
-        value = float(values[slot.row, j])
-        total += value
-        work.values[player] = value
-    if not math.isfinite(total):
+        work.values[player] = float(values[slot.row, j])
+    if not are_bounded(work.values):
         return BAD_VALUE
     if ZERO_SUM:
         # Both players' values are estimates; their mean makes them add up to zero.
@@ -332,7 +392,134 @@ def read_values(work: Any, slot: Any, values: np.ndarray) -> int:
         work.values[1] = -work.values[0]
     for player in range(NUM_PLAYERS):
         work.returns[player] = slot.returns[player] + slot.discount * work.values[player]
+    return DONE if are_bounded(work.returns) else BAD_VALUE
+
+
+# --- kernels: answers ----------------------------------------------------------------------------
+
+
+def ready_answered(batch: Batch, number: int) -> None:
+    """Let the earliest answered simulation of a tree be resumed next.
+
+    If the order counts, it must be the earliest of all: a late answer then holds up later ones, and
+    the tree does not depend on how long answers take.
+    """
+    queue, stack = batch.queues[number], batch.stack
+    if queue.num_ready > 0 or queue.num_waiting == 0:
+        return
+    first = np.int64(number * (batch.slots.shape[0] // batch.heads.shape[0]))
+    earliest = NONE
+    for i in range(first, first + queue.num_waiting):
+        if queue.is_ordered or batch.answers[stack[i]].status != OPEN:
+            if (
+                earliest == NONE
+                or batch.slots[stack[i]].ticket < batch.slots[stack[earliest]].ticket
+            ):
+                earliest = np.int64(i)
+    if earliest == NONE or batch.answers[stack[earliest]].status == OPEN:
+        return
+    last = np.int64(first + queue.num_waiting - 1)
+    slot = stack[earliest]
+    stack[earliest] = stack[last]
+    stack[last] = slot
+    queue.num_ready = 1
+
+
+def resume_answered(
+    search: Search, slot: Any, answer: Any, logits: np.ndarray, values: np.ndarray
+) -> int:
+    """Continue a simulation whose question was answered; it may end in another question."""
+    edges, path, work = search.edges, search.path, search.work
+    state, depth = search.states[1], np.int64(slot.depth)
+    work.depth, work.ending, work.timed = depth, LEAF, 0
+    for player in range(NUM_PLAYERS):
+        work.returns[player] = 0.0
+    edge = np.int64(path[depth - 1].edge) if depth > 0 else np.int64(0)
+    if answer.status != ANSWERED:
+        close_edge(search, edge, answer)
+        return conclude(search, np.int64(EDGE_CLOSED))
+    status, node = np.int64(DONE), np.int64(0)
+    if state.to_play == UNSEEN:
+        status = read_answer(search, edge, answer)
+        if status != DONE:
+            return conclude(search, status)
+        node = arrive(search, state, edge, depth - 1)
+    elif depth > 0:
+        node = node_of(edges, edge)
+    if work.ending == LEAF:
+        if HAS_CHANCE and state.to_play == CHANCE and edges[node].first == NONE:
+            status = place_outcomes(search, node, logits[slot.row])
+        if status == DONE and goes_on(search, node, edge):
+            status = walk(search, state, node, depth)
+        elif status == DONE:
+            return conclude(search, value_answered(search, slot, node, logits, values))
+    if status == DONE:
+        status = evaluate(search)
+    if status == WAITING:
+        return status
+    return conclude(search, status)
+
+
+def read_answer(search: Search, edge: int, answer: Any) -> int:
+    """Write an answer to the edge it is about, take the edge; DONE, or an error in the rewards."""
+    record, work = search.edges[edge], search.work
+    if record.row == NONE:  # else a simulation that asked the same has written it
+        record.row, record.count, record.mover = answer.row, answer.count, answer.mover
+        for j in range(NUM_VALUES):
+            record.reward[j] = answer.reward[j]
+    status = take_known(search.states[1], record, work.reward)
+    for j in range(NUM_VALUES):
+        search.path[work.depth - 1].reward[j] = work.reward[j]
+    return status
+
+
+def goes_on(search: Search, node: int, edge: int) -> bool:
+    """Whether the walk continues from a node: at chance, at an end, or if others evaluated it."""
+    if search.states[1].to_play < 0:
+        return True
+    return SHARES_NODES and node != edge and visits_of_node(search.edges, node) > 0
+
+
+def value_answered(
+    search: Search, slot: Any, node: int, logits: np.ndarray, values: np.ndarray
+) -> int:
+    """Write the returns of the leaf from its answer, and give it edges; a status."""
+    edges, work, state = search.edges, search.work, search.states[1]
+    slot.player = work.leaf_player = state.to_play
+    status = read_values(work, slot, values)
+    if HAS_PRIORS and status == DONE and edges[node].first == NONE:
+        status = list_actions(search, state)
+        if status == DONE:
+            status = place_edges(search, node, logits[slot.row])
+    return status
+
+
+def place_outcomes(search: Search, node: int, probabilities: np.ndarray) -> int:
+    """Give a chance node its edges, with their probabilities; DONE or NEED_CAPACITY."""
+    tree, edges = search.tree, search.edges
+    count = np.int64(search.states[1].count)
+    if tree.used + count > tree.capacity:
+        return NEED_CAPACITY
+    first = np.int64(tree.used)
+    for i in range(count):
+        write_edge(edges, first + i, np.int64(i))
+        edges[first + i].prior = probabilities[i]
+    tree.used += count
+    edges[node].first = first
+    edges[node].num_edges = count
     return DONE
+
+
+def close_edge(search: Search, edge: int, answer: Any) -> None:
+    """Let an edge never be taken; if its node has no more actions, remove all that follow."""
+    edges, path, work = search.edges, search.path, search.work
+    if answer.status == FAILED:
+        edges[edge].mover = CLOSED
+        return
+    node = np.int64(0)
+    if work.depth > 1:
+        node = node_of(edges, np.int64(path[work.depth - 2].edge))
+    edges[node].num_edges = min(np.int64(edges[node].num_edges), edge - edges[node].first)
 
 
 # --- kernels: the evaluation cache ---------------------------------------------------------------

@@ -111,6 +111,9 @@ class Batch(NamedTuple):
     lock: np.ndarray
     paths: np.ndarray  # [slots, depth]
     slots: np.ndarray  # [slots], simulations that wait for their leaf's value
+    stack: np.ndarray  # [slots], the slots of a tree: those that wait, then those that are free
+    answers: np.ndarray  # [slots], see `batching.answer_dtype`
+    asked: np.ndarray  # [slots], the slots whose questions are new
     leaves: Any  # [slots], states
     controls: np.ndarray  # [1]
     requested_states: Any  # [rows]

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from uctree.game import CHANCE, OVER, random_below, random_unit
+from uctree.game import CHANCE, ENDLESS, LARGEST, OVER, random_below, random_unit
 from uctree.kernels.context import Play, Search
+from uctree.kernels.episodes import KEEPS_PLAYOUTS, note_episode
 from uctree.kernels.records import NUM_VALUES, ZERO_SUM
 from uctree.kernels.rules import (
     DISCOUNT,
@@ -40,11 +41,14 @@ from uctree.kernels.status import (
     BAD_TO_PLAY,
     BAD_VALUE,
     DONE,
+    ENDLESS_CHANCE,
     ENDLESS_PLAYOUT,
     GUARD,
     NOT_ZERO_SUM,
     WAITING,
 )
+
+ROUNDING = 1e-9  # how far a sum of probabilities may be from 1
 
 # --- kernels: one playout ------------------------------------------------------------------------
 
@@ -64,16 +68,48 @@ def draw_shortcut(state: Any, actions: np.ndarray, rng: np.ndarray, data: Any) -
 def draw_chance(
     state: Any, actions: np.ndarray, probabilities: np.ndarray, rng: np.ndarray, data: Any
 ) -> int:
-    """A random outcome of a chance state; negative if `chance` returned a bad count."""
-    count = chance(state, actions, probabilities, data)
+    """A random outcome of a chance state; negative if `chance` is seen to give no distribution.
+
+    For playouts: it reads probabilities up to the outcome that it draws, and no further.
+    """
+    count = np.int64(chance(state, actions, probabilities, data))
     if count < 1 or count > MAX_OUTCOMES:
         return -1
+    return draw_listed(count, actions, probabilities, rng)
+
+
+def draw_checked(
+    state: Any, actions: np.ndarray, probabilities: np.ndarray, rng: np.ndarray, data: Any
+) -> int:
+    """A random outcome of a chance state; negative if `chance` gives no distribution."""
+    count = np.int64(chance(state, actions, probabilities, data))
+    if not is_distribution(count, actions, probabilities):
+        return -1
+    return draw_listed(count, actions, probabilities, rng)
+
+
+def draw_listed(count: int, actions: np.ndarray, probabilities: np.ndarray, rng: np.ndarray) -> int:
+    """One of the first `count` outcomes by their probabilities; negative if these are wrong."""
     rest = random_unit(rng)
-    for i in range(count - 1):
+    for i in range(count):
+        if not probabilities[i] >= 0.0:
+            return -1
         rest -= probabilities[i]
         if rest < 0.0:
             return np.int64(actions[i])
-    return np.int64(actions[count - 1])
+    return np.int64(actions[count - 1]) if rest < ROUNDING else np.int64(-1)
+
+
+def is_distribution(count: int, actions: np.ndarray, probabilities: np.ndarray) -> bool:
+    """Whether `chance` gave outcomes of at least 0, with probabilities that add up to 1."""
+    if count < 1 or count > MAX_OUTCOMES:
+        return False
+    total = 0.0
+    for i in range(count):
+        if actions[i] < 0 or not probabilities[i] >= 0.0:
+            return False
+        total += probabilities[i]
+    return abs(total - 1.0) < ROUNDING
 
 
 def play_steps(play: Play, state: Any, limit: int) -> int:
@@ -176,10 +212,16 @@ def value_by_playouts(search: Search) -> int:
     limit = min(work.limits[1], work.limits[2] - work.depth)
     for _ in range(num_playouts - 1):
         states[2] = states[1]
+        drawn, before = search.rng[0], work.returns[0]
         status = play_on(play, states[2], limit)
         if status != DONE:
             return status
+        if KEEPS_PLAYOUTS:
+            note_episode(search, states[2], work.returns[0] - before, drawn)
+    drawn, before = search.rng[0], work.returns[0]
     status = play_on(play, states[1], limit)
+    if KEEPS_PLAYOUTS and status == DONE:
+        note_episode(search, states[1], work.returns[0] - before, drawn)
     for player in range(NUM_PLAYERS):
         work.returns[player] /= num_playouts
     return check_values(work.returns, status)
@@ -200,7 +242,7 @@ def value_by_function(search: Search) -> int:
     state, work = search.states[1], search.work
     discount = pass_chance(play_of(search), state)
     if discount < 0.0:
-        return BAD_CHANCE
+        return np.int64(-discount)
     if state.to_play != OVER:
         evaluate_state(state, work.reward, work.logits, search.rng, search.data)
         collect(work.reward, work.returns, discount)
@@ -228,7 +270,7 @@ def value_by_batch(search: Search) -> int:
     state, work = search.states[1], search.work
     discount = pass_chance(play_of(search), state)
     if discount < 0.0:
-        return BAD_CHANCE
+        return np.int64(-discount)
     if state.to_play == OVER:
         return check_values(work.returns, DONE)
     work.reward[0] = discount
@@ -236,27 +278,39 @@ def value_by_batch(search: Search) -> int:
 
 
 def pass_chance(play: Play, state: Any) -> float:
-    """Draw outcomes until a player acts; the discount of later rewards, negative on an error."""
+    """Draw outcomes until a player acts; the discount of later rewards, or minus a status."""
     reward, discount = play.reward, 1.0
     for player in range(NUM_PLAYERS):
         reward[player] = 0.0
-    while HAS_CHANCE and state.to_play == CHANCE:
-        action = draw_chance(state, play.actions, play.probabilities, play.rng, play.data)
-        if action < 0:
-            return -1.0
-        step(state, action, reward, play.data)
-        collect(reward, play.returns, discount)
-        discount *= DISCOUNT
+    if HAS_CHANCE:
+        for _ in range(ENDLESS):
+            if state.to_play != CHANCE:
+                return discount
+            action = draw_chance(state, play.actions, play.probabilities, play.rng, play.data)
+            if action < 0:
+                return -float(BAD_CHANCE)
+            step(state, action, reward, play.data)
+            collect(reward, play.returns, discount)
+            discount *= DISCOUNT
+        return -float(ENDLESS_CHANCE)
     return discount
 
 
 def check_values(returns: np.ndarray, status: int) -> int:
-    """`status`, or an error if the leaf's values are not finite or not zero-sum."""
-    total = 0.0
-    for player in range(NUM_PLAYERS):
-        total += returns[player]
-    if not math.isfinite(total):
+    """`status`, or an error if the leaf's values are too large, NaN or not zero-sum."""
+    if not are_bounded(returns):
         return BAD_VALUE
-    if ZERO_SUM and total != 0.0:
+    if ZERO_SUM and returns[0] + returns[1] != 0.0:
         return NOT_ZERO_SUM
     return status
+
+
+def are_bounded(values: np.ndarray) -> bool:
+    """Whether the players' numbers are so small that sums and squares of them are finite.
+
+    In zero-sum games the first player's number decides; the sum is checked beside it.
+    """
+    for player in range(NUM_VALUES):  # noqa: SIM110
+        if not abs(values[player]) <= LARGEST:  # true for NaN as well
+            return False
+    return True

@@ -17,7 +17,13 @@ NONE = -1  # no edge
 LAZY_ABOVE = 32
 FIRST_BLOCK = 4
 
+MOST_VISITS = 2**31 - 2  # visits are 32 bits wide
+MAX_DEPTH = 4096  # a descent ends here at the latest, and its last node is evaluated again
+
 NO_LIMIT = np.int64(1 << 40)  # of a block that grows with its edges
+
+UNSEEN = -3  # to_play of a state behind an edge that nobody has taken yet; see `HAS_ANSWERS`
+CLOSED = -4  # the mover of an edge that cannot be taken
 
 MOVER, EXACT = 1, 2  # what is proven of a node: its mover's component, or the whole vector
 
@@ -27,6 +33,7 @@ NUM_VALUES = UNBOUND  # how many components are stored
 PARANOID = UNBOUND
 HAS_PRIORS = IS_LAZY = KEEPS_SQUARES = KEEPS_RAW = HAS_AMAF = HAS_BOUNDS = UNBOUND
 HAS_PROOFS = SHARES_NODES = HAS_PENDING = APPENDS = IS_SPARSE = UNBOUND  # see Layout
+HAS_ANSWERS = UNBOUND  # steps are answered by Python, and edges keep the answers
 
 
 # --- kernels: reading records --------------------------------------------------------------------
@@ -57,7 +64,8 @@ def node_of(edges: np.ndarray, edge: int) -> int:
 
 def visits_of_node(edges: np.ndarray, node: int) -> int:
     """N(s)."""
-    return np.int64(edges[node].node_visits) if SHARES_NODES else np.int64(edges[node].visits)
+    record = edges[np.uint64(node)]
+    return np.int64(record.node_visits) if SHARES_NODES else np.int64(record.visits)
 
 
 def is_exact(edges: np.ndarray, node: int) -> bool:
@@ -95,10 +103,16 @@ def write_edge(edges: np.ndarray, edge: int, action: int) -> None:
         record.proof = 0
         for i in range(NUM_VALUES):
             record.proven[i] = 0.0
+    if HAS_ANSWERS:
+        record.row = NONE
+        record.count = 0
+        record.mover = UNSEEN
+    if SHARES_NODES or HAS_ANSWERS:
+        for i in range(NUM_VALUES):
+            record.reward[i] = 0.0
     if SHARES_NODES:
         for i in range(NUM_VALUES):
             record.own_sum[i] = 0.0
-            record.reward[i] = 0.0
         record.node = NONE
         record.node_visits = 0
         record.cycles = 0

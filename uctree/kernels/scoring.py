@@ -32,6 +32,8 @@ from uctree.kernels.context import Decision, Rule, Search
 from uctree.kernels.gumbel import exp_below
 from uctree.kernels.proofs import is_lost, is_won
 from uctree.kernels.records import (
+    CLOSED,
+    HAS_ANSWERS,
     HAS_PENDING,
     HAS_PRIORS,
     HAS_PROOFS,
@@ -125,7 +127,7 @@ _KERNELS_OF_SCALES = {
 
 
 def scale_kernel(scale: str, has_range: bool) -> Callable[..., Any]:
-    """The kernel of a rule's scale, for a game that states its range of payoffs or does not."""
+    """The kernel of a rule's scale; `has_range`: the game states the range, it is not seen."""
     return _KERNELS_OF_SCALES["auto" if scale == "span" and not has_range else scale]
 
 
@@ -218,7 +220,7 @@ def best_edge(search: Search, decision: Decision, rule: Rule, parameters: np.nda
     edges, work, rng = search.edges, search.work, search.rng
     node, player, node_value = decision.node, decision.player, decision.value
     num_edges, num_untried = decision.num_edges, decision.num_untried
-    first, num_legal = np.int64(edges[node].first), decision.num_legal
+    first, num_legal = np.int64(edges[np.uint64(node)].first), decision.num_legal
     shift, factor, span, became = rule.scale(search, first, num_edges, player, node_value)
     worth = 0.0
     untried_comes_first = False
@@ -254,6 +256,8 @@ def best_edge(search: Search, decision: Decision, rule: Rule, parameters: np.nda
         if OPEN_LOOP and work.legal_stamp[edges[edge].action] != work.stamp:
             continue
         if HAS_PROOFS and is_lost(search, node_of(edges, np.int64(edge)), player):
+            continue
+        if HAS_ANSWERS and edges[edge].mover == CLOSED:
             continue
         taken = visits = np.int64(edges[np.uint64(edge)].visits)
         if HAS_PRIORS:

@@ -8,18 +8,21 @@ from typing import Any
 import numpy as np
 
 from uctree.continuous.refine import DECAY, EXPLORE, FREQUENCY, copy_line
-from uctree.game import CHANCE, OVER, random_below, random_unit
+from uctree.game import CHANCE, ENDLESS, OVER, random_below, random_unit
 from uctree.kernels.backups import AT_END, FOUND, KNOWN, LEAF, REPEATED, back_up
 from uctree.kernels.binding import UNBOUND, noinline
 from uctree.kernels.context import Decision, Search
 from uctree.kernels.copying import find_slot
+from uctree.kernels.episodes import KEEPS_BEST, note_episode
 from uctree.kernels.gumbel import considered_visits, exp_below
-from uctree.kernels.playouts import check_values, draw_chance
+from uctree.kernels.playouts import are_bounded, check_values, draw_checked, is_distribution
 from uctree.kernels.proofs import is_root_solved, mark_end, read_exact
 from uctree.kernels.records import (
     APPENDS,
+    CLOSED,
     FIRST_BLOCK,
     HAS_AMAF,
+    HAS_ANSWERS,
     HAS_BOUNDS,
     HAS_PENDING,
     HAS_PRIORS,
@@ -33,6 +36,7 @@ from uctree.kernels.records import (
     NONE,
     NUM_VALUES,
     SHARES_NODES,
+    UNSEEN,
     ZERO_SUM,
     block_capacity,
     block_size,
@@ -49,7 +53,6 @@ from uctree.kernels.rules import (
     HAS_BATCH_EVALUATOR,
     HAS_CHANCE,
     IS_CONTINUOUS,
-    MAX_OUTCOMES,
     NUM_ACTIONS,
     NUM_PLAYERS,
     chance,
@@ -78,6 +81,7 @@ from uctree.kernels.status import (
     BAD_TO_PLAY,
     BAD_VALUE,
     DONE,
+    ENDLESS_CHANCE,
     GUARD,
     NEED_CAPACITY,
     NOT_ZERO_SUM,
@@ -232,9 +236,7 @@ def remove_virtual_visits(search: Search) -> None:
 
 def descend(search: Search, state: Any) -> int:
     """Walk from the root to the leaf; `state` becomes that of the leaf."""
-    tree, edges = search.tree, search.edges
-    path, work = search.path, search.work
-    node = np.int64(0)
+    edges, work = search.edges, search.work
     work.depth = 0
     if HAS_AMAF:
         for mover in range(NUM_PLAYERS):
@@ -242,21 +244,30 @@ def descend(search: Search, state: Any) -> int:
     work.ending = LEAF
     if HAS_PENDING:
         edges[0].pending += 1
-    for depth in range(path.shape[0]):
+    return walk(search, state, ROOT, NO_EDGES)
+
+
+def walk(search: Search, state: Any, node: int, start: int) -> int:
+    """Walk to the leaf from a node, which the path reaches after `start` edges."""
+    tree, edges = search.tree, search.edges
+    path, work = search.path, search.work
+    for depth in range(start, path.shape[0]):
         player = np.int64(state.to_play)
         if player < 0 or player >= NUM_PLAYERS:
             if player == OVER:
                 break
             if not HAS_CHANCE or player != CHANCE:
                 return BAD_TO_PLAY
-        if edges[node].first == NONE:
+        if edges[np.uint64(node)].first == NONE:
+            if HAS_ANSWERS and player == CHANCE:
+                break  # Python gives the outcomes
             # With priors a leaf gets edges when it is evaluated; without, at its second visit.
             if player != CHANCE and (HAS_PRIORS or (depth > 0 and is_new(edges, node))):
                 break
             status = expand(search, node, state)
             if status != DONE:
                 return status
-            if edges[node].first == NONE:
+            if edges[np.uint64(node)].first == NONE:
                 if HAS_CHANCE and tree.may_grow:
                     return NEED_CAPACITY
                 break  # no capacity
@@ -267,7 +278,7 @@ def descend(search: Search, state: Any) -> int:
         else:
             edge = select(search, node, player, state)
         if edge < 0:
-            if OPEN_LOOP and edge == -NO_LEGAL_EDGE:
+            if (OPEN_LOOP or HAS_ANSWERS) and edge == -NO_LEGAL_EDGE:
                 break
             return -edge
         tick(search, SELECTION)
@@ -276,20 +287,28 @@ def descend(search: Search, state: Any) -> int:
             edges[edge].pending += 1
         work.depth = depth + 1
         tick(search, GAME)
-        if status != DONE:
+        if status != DONE or (HAS_ANSWERS and state.to_play == UNSEEN):
             return status
-        if SHARES_NODES:
-            enter_node(search, edge, np.int64(state.to_play))
-            if is_repeated(path, depth, node_of(edges, edge)):
-                work.ending = REPEATED
-                return DONE
-        node = node_of(edges, edge)
-        if HAS_PROOFS and is_exact(edges, node) and state.to_play != OVER:
-            work.ending = KNOWN
+        node = arrive(search, state, edge, np.int64(depth))
+        if (SHARES_NODES or HAS_PROOFS) and work.ending != LEAF:
             return DONE
     if state.to_play == OVER:
         work.ending = AT_END
     return DONE
+
+
+def arrive(search: Search, state: Any, edge: int, depth: int) -> int:
+    """The node behind an edge that was just taken; `ending` says if the simulation ends there."""
+    edges, path, work = search.edges, search.path, search.work
+    if SHARES_NODES:
+        enter_node(search, edge, np.int64(state.to_play))
+        if is_repeated(path, depth, node_of(edges, edge)):
+            work.ending = REPEATED
+            return node_of(edges, edge)
+    node = node_of(edges, edge)
+    if HAS_PROOFS and is_exact(edges, node) and state.to_play != OVER:
+        work.ending = KNOWN
+    return node
 
 
 def is_new(edges: np.ndarray, node: int) -> bool:
@@ -301,7 +320,7 @@ def follow(search: Search, node: int, edge: int, player: int, state: Any) -> int
     """Take an edge, and write it to the path; DONE or an error."""
     edges, path, work = search.edges, search.path, search.work
     rng, data = search.rng, search.data
-    record = path[work.depth]
+    record = path[np.uint64(work.depth)]
     record.edge = edge
     record.player = player
     if SHARES_NODES:
@@ -310,21 +329,26 @@ def follow(search: Search, node: int, edge: int, player: int, state: Any) -> int
         for j in range(DIM):
             work.actions[0, j] = edges[edge].vector[j]
         status = take(state, work.actions[0], work.reward, data)
+    elif HAS_ANSWERS:
+        status = take_known(state, edges[edge], work.reward)
     else:
-        status = take(state, np.int64(edges[edge].action), work.reward, data)
+        status = take(state, np.int64(edges[np.uint64(edge)].action), work.reward, data)
     for j in range(NUM_VALUES):
         record.reward[j] = work.reward[j]
     if SHARES_NODES:
         for j in range(NUM_VALUES):
             edges[edge].reward[j] = work.reward[j]
     if OPEN_LOOP and HAS_CHANCE:
-        while status == DONE and state.to_play == CHANCE:
-            action = draw_chance(state, work.actions, work.probabilities, rng, data)
+        for _ in range(ENDLESS):
+            if status != DONE or state.to_play != CHANCE:
+                return status
+            action = draw_checked(state, work.actions, work.probabilities, rng, data)
             if action < 0:
                 return BAD_CHANCE
             status = take(state, action, work.reward, data)
             for j in range(NUM_VALUES):
                 record.reward[j] += work.reward[j]
+        return ENDLESS_CHANCE
     return status
 
 
@@ -333,14 +357,32 @@ def take(state: Any, action: Any, reward: np.ndarray, data: Any) -> int:
     for player in range(NUM_PLAYERS):
         reward[player] = 0.0
     step(state, action, reward, data)
-    total = 0.0
+    return check_reward(state, reward)
+
+
+def take_known(state: Any, record: Any, reward: np.ndarray) -> int:
+    """Step to what Python answered about an edge; UNSEEN is to play if it did not answer yet."""
     for player in range(NUM_PLAYERS):
-        total += reward[player]
+        reward[player] = 0.0
+    if record.row == NONE:
+        state.edge = record.action
+        state.to_play = UNSEEN
+        return DONE
+    state.row, state.edge = record.row, NONE
+    state.count, state.to_play = record.count, record.mover
+    for j in range(NUM_VALUES):
+        reward[j] = record.reward[j]
     if ZERO_SUM:
-        if total != 0.0:  # true for NaN as well
-            return NOT_ZERO_SUM
-    elif not math.isfinite(total):
+        reward[1] = -reward[0]
+    return check_reward(state, reward)
+
+
+def check_reward(state: Any, reward: np.ndarray) -> int:
+    """DONE, or an error in the rewards of the step to this state."""
+    if not are_bounded(reward):
         return BAD_REWARD
+    if ZERO_SUM and reward[0] + reward[1] != 0.0:
+        return NOT_ZERO_SUM
     if HAS_PROOFS and state.to_play != OVER:
         for player in range(NUM_PLAYERS):
             if reward[player] != 0.0:
@@ -424,7 +466,8 @@ def select(search: Search, node: int, player: int, state: Any) -> int:
             return -status
     num_untried = np.int64(0)
     if IS_LAZY:
-        num_untried = np.int64(edges[node].num_legal - edges[node].num_edges)
+        record = edges[np.uint64(node)]
+        num_untried = np.int64(record.num_legal - record.num_edges)
     value = node_value(search, node, player)
     if ROOT_CHOOSES and node == 0:
         return chosen_edge(
@@ -450,11 +493,12 @@ def scored_edge(
         amaf_node = np.int64(work.amaf_nodes[player])
         if amaf_node != node:
             index_amaf_edges(search, amaf_node)
-    num_edges = np.int64(edges[node].num_edges)
+    num_edges = np.int64(edges[np.uint64(node)].num_edges)
     num_legal = np.int64(work.count) if OPEN_LOOP else num_edges + num_untried
     if WIDENS:
         num_open = count_open(edges, node)
-        if num_open < widening_limit(
+        num_counted = num_open - count_closed(edges, node, num_open)
+        if num_counted < widening_limit(
             visits_of_node(edges, node), work.widening[0], work.widening[1], work.widening[2]
         ):
             if IS_CONTINUOUS:
@@ -496,6 +540,10 @@ def fallback_edge(search: Search, node: int, state: Any) -> int:
     """The edge to take if none has a score, as when all are lost; minus a status on an error."""
     edges, work = search.edges, search.work
     first = np.int64(edges[node].first)
+    if HAS_ANSWERS:
+        first = first_taken(search, node)
+        if first == NONE:
+            return -np.int64(NO_LEGAL_EDGE)
     if not HAS_PROOFS and not OPEN_LOOP:
         return -np.int64(BAD_SCORE)
     if WIDENS:
@@ -513,6 +561,16 @@ def fallback_edge(search: Search, node: int, state: Any) -> int:
                 return np.int64(edge)
         return -np.int64(NO_LEGAL_EDGE)
     return first
+
+
+def first_taken(search: Search, node: int) -> int:
+    """The first edge of a node that can be taken; NONE if all are closed."""
+    edges = search.edges
+    first, num_edges = np.int64(edges[node].first), np.int64(edges[node].num_edges)
+    for edge in range(first, first + num_edges):
+        if edges[edge].mover != CLOSED:
+            return np.int64(edge)
+    return NONE
 
 
 def considered(search: Search) -> int:
@@ -533,7 +591,19 @@ def count_open(edges: np.ndarray, node: int) -> int:
     return count
 
 
+def count_closed(edges: np.ndarray, node: int, num_open: int) -> int:
+    """How many of a node's first edges cannot be taken; widening does not count them."""
+    count = np.int64(0)
+    if HAS_ANSWERS:
+        first = np.int64(edges[node].first)
+        for edge in range(first, first + num_open):
+            count += 1 if edges[edge].mover == CLOSED else 0
+    return count
+
+
 def is_taken(edges: np.ndarray, edge: int) -> bool:
+    if HAS_ANSWERS and edges[edge].mover == CLOSED:
+        return True
     if HAS_PENDING and edges[edge].pending > 0:
         return True
     return edges[edge].visits > 0
@@ -548,9 +618,10 @@ def node_value(search: Search, node: int, player: int) -> float:
         return 0.0
     if SHARES_NODES:
         return value_for(tree, edges[node].value_sum, player)
-    value = value_for(tree, edges[node].value_sum, player) * inverse(visits)
+    value = value_for(tree, edges[np.uint64(node)].value_sum, player) * inverse(visits)
     if not OPEN_LOOP and work.depth > 0:
-        value = (value - value_for(tree, path[work.depth - 1].reward, player)) / DISCOUNT
+        reward = path[np.uint64(work.depth - 1)].reward
+        value = (value - value_for(tree, reward, player)) / DISCOUNT
     return value
 
 
@@ -722,14 +793,7 @@ def expand_chance(search: Search, node: int, state: Any) -> int:
     work, data = search.work, search.data
     actions, probabilities = work.actions, work.probabilities
     count = np.int64(chance(state, actions, probabilities, data))
-    if count < 1 or count > MAX_OUTCOMES:
-        return BAD_CHANCE
-    total = 0.0
-    for i in range(count):
-        if not probabilities[i] >= 0.0:
-            return BAD_CHANCE
-        total += probabilities[i]
-    if not abs(total - 1.0) < 1e-9:
+    if not is_distribution(count, actions, probabilities):
         return BAD_CHANCE
     if tree.used + count > tree.capacity:
         return DONE
@@ -756,7 +820,7 @@ def outcome(search: Search, node: int, state: Any) -> int:
     )
     if num_edges >= limit:
         return np.int64(drawn_again(search, node))
-    action = draw_chance(state, work.actions, work.probabilities, rng, data)
+    action = draw_checked(state, work.actions, work.probabilities, rng, data)
     if action < 0:
         return -BAD_CHANCE
     first = np.int64(edges[node].first)
@@ -919,7 +983,11 @@ def evaluate(search: Search) -> int:
     tree, edges, path = search.tree, search.edges, search.path
     work, states, lock = search.work, search.states, search.lock
     if work.ending == AT_END:
+        if KEEPS_BEST:
+            note_episode(search, states[1], 0.0, search.rng[0])
         return DONE
+    if HAS_ANSWERS and work.ending == LEAF:
+        return WAITING
     depth = np.int64(work.depth)
     node = node_of(edges, np.int64(path[depth - 1].edge)) if depth > 0 else np.int64(0)
     if HAS_PROOFS and work.ending == KNOWN:

@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 class NetworkAgent:
     """An agent that plays the action of a search; a run's network values the leaves.
 
-    >>> NetworkAgent("runs/ttt", simulations=200, iteration=40).settings["simulations"]
+    >>> NetworkAgent("runs/ttt", num_simulations=200, iteration=40).settings["num_simulations"]
     200
     """
 
     def __init__(
-        self, run: str, simulations: int | None = None, seconds: float | None = None, *,
+        self, run: str, num_simulations: int | None = None, seconds: float | None = None, *,
         iteration: int | None = None, network: torch.nn.Module | None = None, **options: Any,
     ) -> None:  # fmt: skip
         """
         Args:
             run: the folder of a run, or of one of its checkpoints.
-            simulations, seconds: the budget of each search; by default that of training.
+            num_simulations, seconds: the budget of each search; by default that of training.
             iteration: that of the checkpoint; by default the newest.
             network: for a custom module, one of the same architecture; its weights are loaded.
             options: as in `uctree.search`.
@@ -39,8 +39,8 @@ class NetworkAgent:
         if "evaluator" in options:
             raise TypeError("the network of the run is the evaluator; omit evaluator=")
         self.run, self.iteration, self.network = run, iteration, network
-        self.settings = {"simulations": simulations, "seconds": seconds} | options
-        budget = {} if simulations or seconds else {"simulations": 1}
+        self.settings = {"num_simulations": num_simulations, "seconds": seconds} | options
+        budget = {} if num_simulations or seconds else {"num_simulations": 1}
         SearchAgent(**self.settings | budget)  # raises if an option is unknown
         self.agent: SearchAgent | None = None
 
@@ -48,8 +48,8 @@ class NetworkAgent:
         """Load the network and compile the search; UctreeError if its game is another one."""
         learned = self._load(game)
         settings = self.settings | {"evaluator": learned.evaluator()}
-        if self.settings["simulations"] is None and self.settings["seconds"] is None:
-            settings["simulations"] = learned.options.num_simulations
+        if self.settings["num_simulations"] is None and self.settings["seconds"] is None:
+            settings["num_simulations"] = learned.options.num_simulations
         self.agent = SearchAgent(**settings)
         self.agent.prepare(game)
 
@@ -77,7 +77,7 @@ class NetworkAgent:
 
 
 def network_agent(text: str, iteration: int | None = None) -> NetworkAgent:
-    """The agent that a text such as `network(run="runs/ttt", simulations=200)` describes.
+    """The agent that a text such as `network(run="runs/ttt", num_simulations=200)` describes.
 
     Args:
         iteration: that of the checkpoint, if the text does not give one.

@@ -182,10 +182,8 @@ def _tensor(array: np.ndarray) -> torch.Tensor:
     return torch.from_numpy(np.array(array))
 
 
-def load_weights(arrays: Arrays, weights: Weights, name: str) -> None:
-    """Copy arrays into a module or into tensors by name; `name` is for the message."""
-    import torch
-
+def check_fit(arrays: Arrays, weights: Weights, name: str) -> None:
+    """Raise UctreeError unless arrays have the names and shapes of a module's tensors."""
     own: Mapping[str, Any] = weights if isinstance(weights, Mapping) else weights.state_dict()
     missing, extra = sorted(set(own) - set(arrays)), sorted(set(arrays) - set(own))
     wrong = [
@@ -201,6 +199,14 @@ def load_weights(arrays: Arrays, weights: Weights, name: str) -> None:
             f"{f' and {len(wrong) - 5} more' if len(wrong) > 5 else ''}. Pass a network of the "
             "architecture that was trained"
         )
+
+
+def load_weights(arrays: Arrays, weights: Weights, name: str) -> None:
+    """Copy arrays into a module or into tensors by name; `name` is for the message."""
+    import torch
+
+    check_fit(arrays, weights, name)
+    own: Mapping[str, Any] = weights if isinstance(weights, Mapping) else weights.state_dict()
     with torch.no_grad():
         for key, tensor in own.items():
             tensor.copy_(_tensor(arrays[key]))
@@ -297,6 +303,9 @@ def read(folder: Path) -> Checkpoint:
     except OSError as error:
         name = Path(error.filename or folder).name
         raise UctreeError(f"{folder} is incomplete: {name}: {error.strerror or error}") from error
+    known = {f"{name}.safetensors" for name in arrays}
+    if unknown := sorted(set(manifest.files) - known):
+        raise UctreeError(f"{folder} is not a checkpoint: its manifest names {unknown[:3]}")
     weights = arrays[WEIGHTS]
     if weights is None:
         raise UctreeError(f"{folder} is incomplete: its manifest names no {WEIGHTS}.safetensors")

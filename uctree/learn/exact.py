@@ -25,6 +25,7 @@ from uctree.learn.batched_play import NetworkSearch, predict
 from uctree.learn.diagnosis import finite_interval
 from uctree.learn.options import Options
 from uctree.mcts import search
+from uctree.selection import ucb1
 from uctree.solver import solve
 
 MAX_STATES = 10_000  # of a game that is solved; tic-tac-toe has 5,478
@@ -206,12 +207,13 @@ def _openings(game: Game, seed: int) -> Iterator[list[int]]:
     """The actions of openings, without end; the number of plies of each is drawn at random."""
     rng = np.random.default_rng(seed)
     choice = temperature(1.0, decay=1.0)
+    rule = ucb1(c=2**0.5)  # other positions would not be comparable with those of earlier runs
     while True:
         num_plies, actions = int(rng.integers(NUM_PLIES[0], NUM_PLIES[1] + 1)), list[int]()
         state = game.start()
         while len(actions) < num_plies and not game.is_over(state):
             result = search(
-                game, state, num_simulations=SIMULATIONS, choice=choice,
+                game, state, num_simulations=SIMULATIONS, selection=rule, choice=choice,
                 seed=int(rng.integers(2**62)),
             )  # fmt: skip
             assert result.action is not None, "a player is to move"

@@ -7,10 +7,12 @@ file is noticed. Nothing that is read here is ever executed.
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
 import shutil
+import stat
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +21,7 @@ from typing import IO, Any
 import numpy as np
 
 from uctree.errors import UctreeError
+from uctree.jsontext import json_text, parse_json
 from uctree.treefile import replacing
 
 TEMPORARY = ".uctree-"  # the prefix of files that are not complete yet
@@ -27,9 +30,17 @@ CHECKSUM = "sha256"
 
 
 def write_json(path: Path, content: dict[str, Any]) -> None:
-    """Replace a file atomically by a JSON object and its checksum."""
-    content = json.loads(json.dumps(content, default=to_builtin))
-    text = json.dumps(content | {CHECKSUM: _checksum(content)}, indent=1).encode() + b"\n"
+    """Replace a file atomically by a JSON object and its checksum.
+
+    UctreeError for a number that is not finite: null would be read back as something else.
+    """
+    try:
+        content = parse_json(json.dumps(content, default=to_builtin, allow_nan=False))
+    except UctreeError:
+        raise
+    except ValueError as error:
+        raise UctreeError(f"{path} holds finite numbers: {error}") from None
+    text = json_text(content | {CHECKSUM: _checksum(content)}, indent=1).encode() + b"\n"
     with replacing(path) as file:
         file.write(text)
 
@@ -44,12 +55,12 @@ def read_json(path: Path) -> dict[str, Any]:
     try:
         if len(text) > MAX_JSON_BYTES:
             raise ValueError(f"it has more than {MAX_JSON_BYTES:,} bytes")
-        content = json.loads(text.decode())
+        content = parse_json(text.decode())
         if not isinstance(content, dict):
             raise ValueError(f"it holds {type(content).__name__}, expected an object")
         if content.pop(CHECKSUM, None) != _checksum(content):
             raise ValueError("its checksum is wrong")
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise UctreeError(f"{path} was changed or damaged after it was written: {error}") from None
     return content
 
@@ -79,6 +90,49 @@ def explain_os_errors(path: Path, doing: str) -> Iterator[None]:
         ) from error
 
 
+def open_own(path: Path, flags: int, mode: str) -> IO[bytes]:
+    """A file of a run's folder, open to write; UctreeError for a link or a device.
+
+    A folder from somebody else may have links in place of files, so that writing would change
+    files elsewhere. Reading follows links, which change nothing.
+    """
+    # Without waiting for the other end of a pipe.
+    flags |= getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    try:
+        if path.is_symlink():  # for systems without O_NOFOLLOW
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+        number = os.open(path, flags | getattr(os, "O_BINARY", 0), 0o666)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.EMLINK, errno.ENXIO):
+            raise _not_own(path) from None
+        raise
+    if not stat.S_ISREG(os.fstat(number).st_mode):
+        os.close(number)
+        raise _not_own(path)
+    return os.fdopen(number, mode, buffering=0)
+
+
+def check_own_folder(path: Path) -> None:
+    """Raise UctreeError if a folder within a run's folder is a link."""
+    if path.is_symlink():
+        raise _not_own(path)
+
+
+def _not_own(path: Path) -> UctreeError:
+    return UctreeError(
+        f"{path} is a link or not a file, and training would write elsewhere than to "
+        f"{path.parent}; replace it by what it leads to, or choose another folder"
+    )
+
+
+def read_own(path: Path) -> bytes:
+    """The content of a file, which must not be a device or a pipe."""
+    with open(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise UctreeError(f"{path} is not a file; restore it, or choose another folder")
+        return file.read()
+
+
 def write_at(file: IO[bytes], size: int, content: bytes) -> None:
     """Write bytes at the offset `size` of a file; an error leaves the file with `size` bytes."""
     rest = memoryview(content)
@@ -100,7 +154,7 @@ def temporary_path(folder: Path) -> Path:
 def delete_temporaries(folder: Path) -> None:
     """Delete the incomplete files and folders that a killed process left."""
     for path in folder.glob(f"{TEMPORARY}*"):
-        if path.is_dir():
+        if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path, ignore_errors=True)
         else:
             with contextlib.suppress(OSError):
@@ -127,7 +181,7 @@ def sync_folder(folder: Path) -> None:
 
 def lock(folder: Path) -> IO[bytes]:
     """An open lock file; until it is closed, no other process can lock the folder."""
-    file = open(folder / "lock", "ab")  # noqa: SIM115 (it stays open)
+    file = open_own(folder / "lock", os.O_WRONLY | os.O_CREAT | os.O_APPEND, "ab")
     try:
         import fcntl
     except ImportError:  # Windows

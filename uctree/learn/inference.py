@@ -25,6 +25,7 @@ from uctree.errors import BrokenGame, UctreeError
 from uctree.game import Game
 from uctree.learn.extras import load_module
 from uctree.learn.files import explain_os_errors
+from uctree.learn.onnx_format import check_self_contained
 from uctree.learn.replay import observe_states
 from uctree.learn.targets import symmetries_of
 from uctree.treefile import replacing
@@ -161,6 +162,7 @@ def onnx_evaluator(
     cache: str | int = "64MB", name: str = "network",
 ) -> evaluators.Evaluator:  # fmt: skip
     """The network of the bytes of an ONNX file as an evaluator; options as in `evaluator`."""
+    check_self_contained(content, name)
     predict = _onnx_predictor(content, name)
     _check_shapes(predict, game, name)
     function = _averaged_over_symmetries(predict, game) if symmetries else predict

@@ -30,8 +30,8 @@ NETWORK, PAST = "network", "past"
 OPPONENTS: dict[str, str] = {
     "random": "random",
     "greedy": "greedy",
-    "playout_100": "search(simulations=100)",
-    "playout_1000": "search(simulations=1000)",
+    "playout_100": "search(num_simulations=100)",
+    "playout_1000": "search(num_simulations=1000)",
 }
 OPENINGS = (2, 1, 0)  # random plies that games begin with; fewer if the game is over by then
 ANCHOR = "random"  # the agent whose rating is 0

@@ -28,6 +28,7 @@ from uctree.learn.targets import squash, unsquash
 
 SMALL_BOARD = 16  # cells of a plane up to which an mlp is as good as a tower, and much faster
 HEAD_CHANNELS = 8  # planes that a head of a tower reads
+LARGEST_SIZE, LARGEST_DEPTH = 1_000_000, 1_000  # of a network from a file
 LARGEST_ATOM = 300  # the largest atom of a categorical value head: returns of about 58,700
 
 
@@ -113,6 +114,19 @@ def _seeded(seed: int, description: Mapping[str, Any]) -> Network:
 
 def build(description: Mapping[str, Any]) -> Network:
     """The network of a description from `describe`, with the weights of seed 0."""
+    _check_description(description)
+    return _seeded(0, description)
+
+
+def outline(description: Mapping[str, Any]) -> Network:
+    """The network of a description without memory for its weights: names and shapes alone."""
+    _check_description(description)
+    with torch.device("meta"):
+        return Network(**description)
+
+
+def _check_description(description: Mapping[str, Any]) -> None:
+    """Raise UctreeError for a description of no network, or of one that is too large."""
     if description.get("kind") == "own":
         raise UctreeError(
             f"the network is your custom module {description.get('name')}: pass one of the same "
@@ -121,8 +135,40 @@ def build(description: Mapping[str, Any]) -> Network:
     try:
         inspect.signature(Network).bind(**description)
     except TypeError as error:
-        raise UctreeError(f"not the description of a network: {error}; got {description}") from None
-    return _seeded(0, description)
+        raise UctreeError(
+            f"not the description of a network: {error}; got {str(description)[:500]}"
+        ) from None
+    if description["kind"] not in ("mlp", "tower"):
+        raise UctreeError(
+            'not the description of a network, which has kind "mlp" or "tower"; got '
+            f"kind={str(description['kind'])[:100]!r}"
+        )
+    if not _is_sized(**description):
+        raise UctreeError(
+            f"not the description of a network with sizes from 1 to {LARGEST_SIZE:,} and a depth "
+            f"of at most {LARGEST_DEPTH:,}; got {str(description)[:500]}"
+        )
+
+
+def _is_sized(
+    *, kind: Any, width: Any, depth: Any, observation_shape: Any, num_actions: Any,
+    num_players: Any, value_range: Any, per_cell: Any,
+) -> bool:  # fmt: skip
+    """Whether these are the arguments of a network that is not too large."""
+    dims = (3, 3) if kind == "tower" else (1, 8)
+    if not isinstance(observation_shape, list) or not dims[0] <= len(observation_shape) <= dims[1]:
+        return False
+    sizes = [width, depth, num_actions, num_players, *observation_shape]
+    ends = [] if value_range is None else value_range
+    return (
+        all(type(size) is int and 1 <= size <= LARGEST_SIZE for size in sizes)
+        and depth <= LARGEST_DEPTH
+        and math.prod(observation_shape) <= LARGEST_SIZE
+        and isinstance(ends, list)
+        and all(type(end) in (int, float) for end in ends)
+        and (value_range is None or len(ends) == 2)
+        and type(per_cell) is bool
+    )
 
 
 def describe(network: nn.Module) -> dict[str, Any]:

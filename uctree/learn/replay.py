@@ -27,6 +27,7 @@ from typing import IO, Any
 import numpy as np
 
 from uctree import treefile
+from uctree.engine import interrupts
 from uctree.engine.bindings import action_room, bound_rule
 from uctree.engine.compile import Kernel, compile_kernel, interpreted
 from uctree.errors import BrokenGame, UctreeError
@@ -46,6 +47,8 @@ FORMAT = "uctree replay"
 VERSION = 1
 POLICY_SLOTS = 256  # the most actions of a stored policy, those with the largest shares
 SHARD_BYTES = 64 << 20
+MOST_POSITIONS = 1 << 60
+MOST_LOST = 10_000_000  # positions without their shard that are left out, not an error
 NONE = -1  # the action of an unused slot
 
 ENTRY = np.dtype([
@@ -189,6 +192,7 @@ class Replay:
         self._shard_file: IO[bytes] | None = None
         with files.explain_os_errors(self.folder, "opening the replay"):
             if not read_only:
+                files.check_own_folder(self.folder)
                 self.folder.mkdir(parents=True, exist_ok=True)
                 files.delete_temporaries(self.folder)
             self._first_shard = self._open_layout()
@@ -196,7 +200,9 @@ class Replay:
             self._rows = {int(id): row for row, id in enumerate(self._entries["episode"])}
             self._num_rows = len(self._entries)
             self._integrity = np.full(self._num_rows, UNVERIFIED, np.uint8)
-            self._weights = np.zeros(self.end, np.float32)  # 0 for episodes that are not intact
+            self._base = self._first_stored()
+            # Of the positions from `base` on; 0 for episodes that are not intact.
+            self._weights = np.zeros(self.end - self._base, np.float32)
             if not read_only:
                 try:
                     self._open_files(size)
@@ -230,15 +236,18 @@ class Replay:
                 f"{path} has the format {layout.get('format')!r}, version "
                 f"{layout.get('version')!r}; this uctree reads {FORMAT!r}, version {VERSION}"
             )
-        differences = game_differences(layout["game"], self.game, "in the folder", "in the game")
-        if layout["dtype"] != treefile.describe_dtype(self.dtype):
+        described, first_shard = layout.get("game"), layout.get("first_shard")
+        if not isinstance(described, dict) or type(first_shard) is not int or first_shard < 0:
+            raise UctreeError(f"{path} has no game or no first_shard; {do}")
+        differences = game_differences(described, self.game, "in the folder", "in the game")
+        if layout.get("dtype") != treefile.describe_dtype(self.dtype):
             differences.append("positions have another dtype")
         if differences:
             raise UctreeError(
                 f"{self.folder} has episodes of another game than {self.game.name}: "
                 f"{'; '.join(differences)}. Choose another folder, or pass the game of the episodes"
             )
-        return int(layout["first_shard"])
+        return first_shard
 
     def _write_layout(self, first_shard: int) -> None:
         files.write_json(self.folder / "layout.json", {
@@ -256,7 +265,7 @@ class Replay:
     def _read_index(self) -> tuple[np.ndarray, int]:
         """The intact entries, and the size in bytes of the index up to the last of them."""
         try:
-            content = self._index_path.read_bytes()
+            content = files.read_own(self._index_path)
         except FileNotFoundError:
             return np.zeros(0, ENTRY), 0
         entries = np.frombuffer(content, ENTRY, count=len(content) // ENTRY.itemsize)
@@ -265,6 +274,8 @@ class Replay:
         for row in good:
             entry = entries[row]
             if entry["first"] < end or int(entry["episode"]) in seen or entry["count"] == 0:
+                continue
+            if entry["first"] > MOST_POSITIONS:
                 continue
             valid.append(row)
             seen.add(int(entry["episode"]))
@@ -281,6 +292,25 @@ class Replay:
                 "that are no complete entry; they are left out"
             )
         return entries[valid].copy(), num_rows * ENTRY.itemsize
+
+    def _first_stored(self) -> int:
+        """The number of the first position that was not dropped.
+
+        UctreeError if the index counts far more positions than there can be in the shards.
+        """
+        stored = self._entries["shard"] >= self._first_shard
+        if not stored.any():
+            return self.end
+        base = int(self._entries["first"][int(np.argmax(stored))])
+        shards = [path for path in self.folder.glob("*.positions") if path.exists()]
+        num_bytes = sum(path.stat().st_size for path in shards)
+        if self.end - base > 4 * (num_bytes // self.dtype.itemsize) + MOST_LOST:
+            raise UctreeError(
+                f"{self._index_path} counts {self.end - base:,} positions, and the shards beside "
+                f"it have {num_bytes:,} bytes; restore it, or move {self.folder} away to continue "
+                "without its episodes"
+            )
+        return base
 
     def _open_files(self, index_bytes: int) -> None:
         """Open the files to append to, and cut off bytes that belong to no episode."""
@@ -301,7 +331,7 @@ class Replay:
     def _shard_length(self, shard: int) -> int:
         """The number of positions of a shard, by the index."""
         inside = self._entries[self._entries["shard"] == shard]
-        return int((inside["offset"] + inside["count"]).max(initial=0))
+        return int((inside["offset"].astype(np.int64) + inside["count"]).max(initial=0))
 
     def _open_shard(self, shard: int, offset: int) -> None:
         if self._shard_file is not None:
@@ -364,7 +394,8 @@ class Replay:
             return False
         _check_positions(self.game, positions)
         content = positions.tobytes()
-        with files.explain_os_errors(self.folder, f"storing episode {episode}"):
+        storing = files.explain_os_errors(self.folder, f"storing episode {episode}")
+        with interrupts.postponed(), storing:
             size = self._offset * self.dtype.itemsize
             if self._offset and size + len(content) > self._shard_bytes:
                 self._open_shard(self._shard + 1, 0)
@@ -389,8 +420,9 @@ class Replay:
         stop = start + len(weights)
         self._entries = _grown(self._entries, row + 1)
         self._integrity = _grown(self._integrity, row + 1)
-        self._weights = _grown(self._weights, stop)
-        self._entries[row], self._integrity[row], self._weights[start:stop] = entry, INTACT, weights
+        inside = slice(start - self._base, stop - self._base)
+        self._weights = _grown(self._weights, inside.stop)
+        self._entries[row], self._integrity[row], self._weights[inside] = entry, INTACT, weights
         self._rows[int(entry["episode"])] = row
         self._num_rows += 1
         self._offset += len(weights)
@@ -419,7 +451,7 @@ class Replay:
         self._first_shard = first_shard
         dropped = np.flatnonzero(entries["shard"] < first_shard)
         self._integrity[dropped] = DAMAGED
-        self._weights[: self._end_of_row(int(dropped[-1]))] = 0.0
+        self._weights[: max(0, self._end_of_row(int(dropped[-1])) - self._base)] = 0.0
 
     def close(self) -> None:
         """Close the files; positions can still be drawn."""
@@ -445,10 +477,12 @@ class Replay:
         for row in rows[self._integrity[rows] == UNVERIFIED]:
             entry = self._entries[row]
             shard = int(entry["shard"])
-            positions = self._positions_at(shard, int(entry["offset"]), int(entry["count"]))
-            if positions is not None and _sha256(positions) == entry["sha256"].tobytes():
+            positions: Any = self._positions_at(shard, int(entry["offset"]), int(entry["count"]))
+            is_stored = shard >= self._first_shard and positions is not None
+            if is_stored and self._is_intact(entry, positions):
                 self._integrity[row] = INTACT
-                self._weights[int(entry["first"]) : self._end_of_row(row)] = positions["weight"]
+                first = int(entry["first"]) - self._base
+                self._weights[first : first + int(entry["count"])] = positions["weight"]
                 continue
             self._integrity[row] = DAMAGED
             if shard >= self._first_shard:  # others were dropped
@@ -459,6 +493,16 @@ class Replay:
             problem = "is damaged or truncated" if path.exists() else "is missing"
             self._warn(f"{path} {problem}: {len(episodes)} of its episodes are left out ({listed})")
 
+    def _is_intact(self, entry: np.ndarray, positions: np.ndarray) -> bool:
+        """Whether the positions of an entry have its hash, and can be trained on."""
+        if _sha256(positions) != entry["sha256"].tobytes():
+            return False
+        try:
+            _check_positions(self.game, positions)
+        except UctreeError:
+            return False
+        return True
+
     def _positions_at(self, shard: int, offset: int, count: int) -> np.ndarray | None:
         """A view of positions of a shard; None if the file does not have them."""
         if len(self._maps.get(shard, ())) < offset + count:
@@ -467,7 +511,8 @@ class Replay:
                 size = path.stat().st_size // self.dtype.itemsize
                 if size < offset + count:
                     return None
-                mapped = np.memmap(path, self.dtype, mode="r", shape=(size,))
+                with interrupts.postponed():
+                    mapped = np.memmap(path, self.dtype, mode="r", shape=(size,))
             except OSError:
                 return None
             self._maps[shard] = mapped.view(np.ndarray)
@@ -498,7 +543,8 @@ class Replay:
     def window(self, num_positions: int, end: int | None = None) -> Window:
         """The last `num_positions` positions before the cursor `end`, by default the newest."""
         end = self.end if end is None else min(end, self.end)
-        start = max(0, end - num_positions)
+        start = max(self._base, end - num_positions)
+        end = max(start, end)
         entries = self._entries[: self._num_rows]
         ends = entries["first"] + entries["count"]
         rows = np.flatnonzero((ends > start) & (entries["first"] < end))
@@ -506,7 +552,9 @@ class Replay:
         intact = rows[self._integrity[rows] == INTACT]
         lows = np.maximum(entries["first"][intact].astype(np.int64), start)
         highs = np.minimum(ends[intact].astype(np.int64), end)
-        cumulative = np.cumsum(self._weights[start:end], dtype=np.float64)
+        cumulative = np.cumsum(
+            self._weights[start - self._base : end - self._base], dtype=np.float64
+        )
         return Window(self, start, end, int((highs - lows).sum()), entries[intact], cumulative)
 
 
@@ -520,7 +568,7 @@ def _sha256(positions: np.ndarray) -> bytes:
 
 def _open_at(path: Path, size: int) -> IO[bytes]:
     """A file open for writing, new or truncated to this size."""
-    file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b", buffering=0)
+    file = files.open_own(path, os.O_RDWR | os.O_CREAT, "r+b")
     file.truncate(size)
     return file
 

@@ -17,6 +17,7 @@ from uctree.treefile import replacing
 
 Row = dict[str, Any]
 Rows = list[Row]
+UNKNOWN = (float("-inf"), float("inf"))  # the interval of a change that was not measured
 
 
 def write_report(run: Run, path: str | os.PathLike[str]) -> None:
@@ -27,7 +28,8 @@ def write_report(run: Run, path: str | os.PathLike[str]) -> None:
 
 def report_page(run: Run) -> str:
     """The HTML of the page."""
-    parts = [paragraph(_headline(run)), *(paragraph(f"Damaged: {each}") for each in run.warnings)]
+    parts = [paragraph(_verdict(run)), paragraph(_headline(run))]
+    parts += [paragraph(f"Damaged: {each}") for each in run.warnings]
     failed = run.metrics("quarantined")
     parts += [paragraph(f"Episodes that failed and were left out: {len(failed)}.")] * bool(failed)
     for name, section in (
@@ -38,6 +40,48 @@ def report_page(run: Run) -> str:
         found = section(run)
         parts += [heading(name), *found] if found else []
     return document(f"{run.game.name}: a run of uctree", parts)
+
+
+def _verdict(run: Run) -> str:
+    """The answer to "does it learn?" in one sentence."""
+    rows = run.metrics("ladder")
+    if not rows:
+        return "Whether it learns was not measured yet: the ladder runs at checkpoints."
+    seen, (low, high) = _change_of_returns(rows) if run.game.num_players == 1 else _rise(run)
+    answer = "It is not clear whether it learns"
+    if low > 0:
+        answer = "Yes, it learns"
+    elif high < 0:
+        answer = "No, it does not learn"
+    return f"{answer}: {seen}."
+
+
+def _rise(run: Run) -> tuple[str, tuple[float, float]]:
+    """How the rating changed from the oldest checkpoint in the games to the newest, in Elo."""
+    rated = ladder.ratings(run)
+    assert rated is not None, "there are games"
+    own = [row for row in rated.rows() if row["iteration"] is not None]
+    if len(own) < 2:
+        return "only one checkpoint has played", UNKNOWN
+    elo, low, high = rated.difference(own[-1]["agent"], own[0]["agent"])
+    return (
+        f"from iteration {own[0]['iteration']} to {own[-1]['iteration']} the rating of its search "
+        f"changed by {elo:+.0f} Elo (95 %: {low:+.0f} to {high:+.0f})"
+    ), (low, high)
+
+
+def _change_of_returns(rows: Rows) -> tuple[str, tuple[float, float]]:
+    """How the mean return of one player changed from the first measurement to the last."""
+    first, last = (row["games"][ladder.ANCHOR] for row in (rows[0], rows[-1]))
+    before, after = first["return_interval"], last["return_interval"]
+    seen = (
+        f"its mean return was {first['mean_return']:.4g} (95 %: {_interval(before, '.4g')}) at "
+        f"iteration {rows[0]['iteration']} and is {last['mean_return']:.4g} (95 %: "
+        f"{_interval(after, '.4g')}) at iteration {rows[-1]['iteration']}"
+    )
+    if len(rows) < 2 or before is None or after is None:
+        return seen, UNKNOWN
+    return seen, (after[0] - before[1], after[1] - before[0])
 
 
 def _headline(run: Run) -> str:

@@ -16,7 +16,6 @@ from __future__ import annotations
 import contextlib
 import copy
 import functools
-import json
 import os
 import time
 from collections.abc import Iterator, Mapping
@@ -29,9 +28,11 @@ import msgspec
 
 import uctree
 from uctree import specs
+from uctree.engine import interrupts
 from uctree.errors import UctreeError
 from uctree.game import Game
 from uctree.identity import describe_game, game_differences
+from uctree.jsontext import json_text, parse_json
 from uctree.learn import checkpoints, files
 from uctree.learn.checkpoints import Checkpoint, Generator, Weights
 from uctree.learn.extras import load_module
@@ -74,7 +75,11 @@ class Learned:
         """The network with its averaged weights, or the last ones if weights are not averaged."""
         module = self.module
         if module is None:
-            module = load_module("uctree.learn.network").build(self.checkpoint.network)
+            networks = load_module("uctree.learn.network")
+            outline = networks.outline(self.checkpoint.network)
+            # Before memory is allocated: a manifest may ask for any size.
+            checkpoints.check_fit(self.checkpoint.best_weights, outline, "the network of the run")
+            module = networks.build(self.checkpoint.network)
         assert module is not None
         checkpoints.load_weights(self.checkpoint.best_weights, module, "the network of the run")
         return module.eval()
@@ -148,7 +153,8 @@ def _resolve_game(folder: Path, description: dict[str, Any], game: Game | None) 
             game = specs.read_built_in(spec)
         except Exception as error:  # arguments from a file can be anything
             raise UctreeError(
-                f"{folder}: cannot make the game {spec!r} ({error}); add --game, or {do}"
+                f"{folder}: cannot make the game {spec!r:.200} ({error!s:.200}); add --game, or "
+                f"{do}"
             ) from error
     differences = game_differences(description, game, "in the folder", "in the game")
     if differences:
@@ -208,6 +214,8 @@ class Run:
         with files.explain_os_errors(folder, "opening the run"):
             folder.mkdir(parents=True, exist_ok=True)
             _check_folder(folder)
+            for name in ("checkpoints", "tensorboard"):
+                files.check_own_folder(folder / name)
             lock = files.lock(folder)
         try:
             with files.explain_os_errors(folder, "opening the run"):
@@ -240,14 +248,15 @@ class Run:
 
     def close(self) -> None:
         """Release the folder, so that another process can train; networks can still be used."""
-        if "replay" in self.__dict__:
-            self.replay.close()
-        tensorboard = self.__dict__.get("tensorboard")  # None before the first line is logged
-        if tensorboard is not None:
-            tensorboard.close()
-        if self._lock is not None:
-            self._lock.close()
-        self._lock = None
+        with interrupts.postponed():
+            if "replay" in self.__dict__:
+                self.replay.close()
+            tensorboard = self.__dict__.get("tensorboard")  # None before the first line is logged
+            if tensorboard is not None:
+                tensorboard.close()
+            if self._lock is not None:
+                self._lock.close()
+            self._lock = None
 
     def __enter__(self) -> Run:
         return self
@@ -290,7 +299,8 @@ class Run:
 
     def _trim_metrics(self) -> None:
         """Cut off an incomplete last line, which a killed process leaves."""
-        with open(self._metrics_path, "a+b") as file:
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
+        with files.open_own(self._metrics_path, flags, "a+b") as file:
             file.seek(0)
             content = file.read()
             file.truncate(content.rfind(b"\n") + 1)
@@ -303,12 +313,17 @@ class Run:
         """
         self._check_training()
         row = {"kind": kind, "time": time.time()} | numbers
-        line = json.dumps(row, default=files.to_builtin).encode() + b"\n"
+        line = json_text(row, default=files.to_builtin).encode() + b"\n"
         path = self._metrics_path
-        with files.explain_os_errors(path, "adding a line"), open(path, "ab", buffering=0) as file:
-            files.write_at(file, file.tell(), line)
-        if self.tensorboard is not None:
-            self.tensorboard.write(row)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        with interrupts.postponed():
+            with (
+                files.explain_os_errors(path, "adding a line"),
+                files.open_own(path, flags, "ab") as file,
+            ):
+                files.write_at(file, file.seek(0, os.SEEK_END), line)
+            if self.tensorboard is not None:
+                self.tensorboard.write(row)
 
     def metrics(self, kind: str | None = None) -> list[dict[str, Any]]:
         """The lines of metrics.jsonl, without those that a later resume made invalid.
@@ -325,14 +340,15 @@ class Run:
 
     def _read_metrics(self) -> Iterator[dict[str, Any]]:
         try:
-            content = self._metrics_path.read_bytes()
+            with interrupts.postponed():
+                content = files.read_own(self._metrics_path)
         except FileNotFoundError:
             return
         complete = content[: content.rfind(b"\n") + 1]
         for number, line in enumerate(complete.splitlines(), start=1):
             try:
                 yield _row(line)
-            except (ValueError, RecursionError) as error:
+            except ValueError as error:
                 self._warn(f"{self._metrics_path}, line {number} is damaged and left out: {error}")
 
     def _warn(self, text: str) -> None:
@@ -385,8 +401,9 @@ class Run:
             generators=states, replay_end=replay_end, network=_network_description(network),
             game=describe_game(self.game), options=msgspec.to_builtins(self.options),
         )  # fmt: skip
-        written = checkpoints.write(self._checkpoint_path(iteration), checkpoint)
-        self._drop_old()
+        with interrupts.postponed():
+            written = checkpoints.write(self._checkpoint_path(iteration), checkpoint)
+            self._drop_old()
         return written
 
     def _drop_old(self) -> None:
@@ -499,7 +516,7 @@ class Run:
 
 def _row(line: bytes) -> dict[str, Any]:
     """The object of a line of metrics.jsonl; ValueError if it is not a line of metrics."""
-    row = json.loads(line)
+    row = parse_json(line)
     if not isinstance(row, dict) or not isinstance(row.get("kind"), str):
         raise ValueError("it has no kind")
     if not isinstance(row.get("iteration", 0), int):
@@ -546,7 +563,9 @@ def _read_header(folder: Path) -> tuple[dict[str, Any] | None, list[str]]:
                 f"{found.get('version')!r}; this uctree reads {FORMAT!r}, version {VERSION}. Use "
                 "the uctree that wrote it"
             )
-        return found, []
+        if isinstance(found.get("game"), dict) and isinstance(found.get("options"), dict):
+            return found, []
+        problem = f"{path} has no game or no options"
     for each in sorted((folder / "checkpoints").glob("[0-9]*"), reverse=True):
         with contextlib.suppress(UctreeError):
             checkpoint = checkpoints.read(each)

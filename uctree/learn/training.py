@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from uctree import specs
+from uctree.engine import interrupts
 from uctree.errors import UctreeError
 from uctree.game import Game
 from uctree.learn import inference
@@ -44,7 +46,7 @@ class Progress:
 
 
 def train(
-    game: Game, folder: str | os.PathLike[str], *, algorithm: str = "alphazero",
+    game: Game | str, folder: str | os.PathLike[str], *, algorithm: str = "alphazero",
     network: torch.nn.Module | str | None = None,
     progress: Callable[[Progress], None] | None = None, **options: Any,
 ) -> Run:  # fmt: skip
@@ -53,6 +55,7 @@ def train(
     Ctrl-C stops training. It loses only the learning since the last checkpoint; episodes are saved.
 
     Args:
+        game: a game, or its text, as `connect_four(rows=5)`.
         network: a custom module, or a value of the option `network`.
         progress: called with a `Progress` after every episode, step and ladder game.
         options: as in `Options`.
@@ -60,7 +63,11 @@ def train(
     module = network if isinstance(network, torch.nn.Module) else None
     if module is None and network is not None:
         options["network"] = network
-    with Run.begin(folder, game, algorithm=algorithm, **options) as run:
+    game = specs.as_game(game)
+    with contextlib.ExitStack() as stack:
+        with interrupts.postponed():
+            begun = Run.begin(folder, game, algorithm=algorithm, **options)
+            run = stack.enter_context(begun)
         run.custom_network = module
         _Training(run, module, progress).train()
     return run
@@ -96,16 +103,18 @@ class _Training:
 
     def train(self) -> None:
         """Train until a limit is reached."""
-        checkpoint = self.run.resume(
-            network=self.network, averaged=self.averaged, optimizer=self.optimizer,
-            generators={"batches": self.rng},
-        )  # fmt: skip
+        with interrupts.postponed():
+            checkpoint = self.run.resume(
+                network=self.network, averaged=self.averaged, optimizer=self.optimizer,
+                generators={"batches": self.rng},
+            )  # fmt: skip
+            replay_end = self.run.replay.end  # which opens its files
         if checkpoint is None:
             self._save()
         else:
             self.iteration = checkpoint.iteration
             # Positions may have been lost since then.
-            self.end = min(checkpoint.replay_end, self.run.replay.end)
+            self.end = min(checkpoint.replay_end, replay_end)
             self.counters |= checkpoint.counters
         self.began = time.monotonic() - self.counters["seconds"]
         workers = make_workers(self.options)

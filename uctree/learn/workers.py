@@ -13,6 +13,7 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, cast
 
+from uctree.engine import interrupts
 from uctree.errors import UctreeError
 from uctree.game import Game
 from uctree.learn.extras import load_module
@@ -240,12 +241,14 @@ class WorkerPool:
                 yield from ledger.record_error(chunk, content)
 
     def _start(self) -> _PoolWorker:
-        self.workers.append(_PoolWorker(self.host.start(_Service)))
+        with interrupts.postponed():  # so that `close` ends it
+            self.workers.append(_PoolWorker(self.host.start(_Service)))
         return self.workers[-1]
 
     def _remove(self, dead: _PoolWorker) -> None:
-        dead.worker.kill()
-        self.workers.remove(dead)
+        with interrupts.postponed():
+            dead.worker.kill()
+            self.workers.remove(dead)
 
     def _count_failed_start(self, worker: Worker) -> None:
         """Count a worker that died before it played; UctreeError if this is not by chance."""
@@ -281,9 +284,10 @@ class WorkerPool:
                 raise UctreeError(f"the ladder failed: {content}")
 
     def close(self) -> None:
-        for each in self.workers:
-            each.worker.kill()
-        self.workers.clear()
+        with interrupts.postponed():
+            for each in self.workers:
+                each.worker.kill()
+            self.workers.clear()
 
 
 class _PoolWorker:

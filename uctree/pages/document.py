@@ -38,6 +38,15 @@ def paragraph(text: str) -> str:
     return f"<p>{html.escape(text)}</p>"
 
 
+def preformatted(text: str) -> str:
+    """Text as HTML that keeps its lines and columns, such as a board.
+
+    >>> preformatted("<")
+    '<pre>&lt;</pre>'
+    """
+    return f"<pre>{html.escape(text)}</pre>"
+
+
 def heading(text: str) -> str:
     """The title of a section as HTML."""
     return f"<h2>{html.escape(text)}</h2>"

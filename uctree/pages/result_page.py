@@ -19,12 +19,13 @@ from typing import Any
 import numpy as np
 
 from uctree.game import CHANCE
+from uctree.jsontext import json_text
 from uctree.kernels.records import NONE
 from uctree.pages.board import Board, Spot, cells_of, draw, read_board
 from uctree.pages.outline import Outline, outline
 from uctree.result import SearchResult
 from uctree.treefile import replacing
-from uctree.variation import Variation
+from uctree.variation import Variation, shown_steps
 
 MOST_ROWS = 200  # of the table
 MOST_LINES = 24  # variations
@@ -52,7 +53,7 @@ def save(result: SearchResult, path: str | os.PathLike[str], complete: Any = "au
         what = f"there is no folder {target.parent}; make it first"
         raise FileNotFoundError(errno.ENOENT, what, os.fspath(path))
     is_page = suffix != ".json"
-    text = page(result, complete) if is_page else json.dumps(result.to_json(), indent=1)
+    text = page(result, complete) if is_page else json_text(result.to_json(), indent=1)
     try:
         with replacing(target) as file:
             file.write(text.encode("utf-8", "replace"))
@@ -90,7 +91,7 @@ def page(result: SearchResult, complete: Any = "auto") -> str:
         "table": report.table(),
         "tree_note": report.tree_note(),
         "notes": report.notes(),
-        "manifest": escape(json.dumps(result.manifest(), indent=1)),
+        "manifest": escape(json_text(result.manifest(), indent=1)),
         "data": _script_json(report.data()),
         "script": script,
     }
@@ -188,7 +189,7 @@ class _Report:
         values = ", ".join(f"{_signed(v)} for player {i}" for i, v in enumerate(result.value))
         exact = "" if result.solved is None else f" ({result._verdict(result.solved)}, proven)"
         best = "" if result.action is None else f": <strong>{escape(self.text(result.action))}"
-        return f"{who} to play{best}{'</strong>' if best else ''}; value {values}{exact}"
+        return f"{who} to move{best}{'</strong>' if best else ''}; value {values}{exact}"
 
     def facts(self) -> str:
         """The simulations, the time, and why the search ended."""
@@ -263,12 +264,8 @@ class _Report:
                 continue
             complete = self.complete if rank < MOST_COMPLETED else None
             line = result._line(complete, begin=action)
-            words, states, state = [], [], result.state
-            for each in line.actions:
-                words.append(result.game.show_action(state, each))
-                state, _ = result.game.step(state, each)
-                states.append(state)
-            found[action] = _Line(words, line, states)
+            steps = list(shown_steps(result.game, result.state, line.actions))
+            found[action] = _Line([text for text, _ in steps], line, [state for _, state in steps])
         return found
 
     def _columns(self) -> list[tuple[str, str]]:
@@ -537,7 +534,8 @@ class _Report:
             ("prior", "the probability before the search: by the evaluator, or uniform; for an "
              "outcome of chance its probability"),
             ("needed", needed + ("; “never” if proofs exclude it" if self._has_proofs else "")),
-            ("variation", f"the line of the most visited actions; {ending}"),
+            ("variation", "the line of the most visited actions, P0 for player 0, chance for an "
+             f"outcome of chance; {ending}"),
             ("charts", f"the {min(MOST_CURVES, len(result.edges))} most visited actions at "
              f"{len(result.history)} moments of the search"),
         ]  # fmt: skip

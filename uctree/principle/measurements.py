@@ -13,6 +13,7 @@ import numpy as np
 
 from uctree.evaluators import Evaluator
 from uctree.game import CHANCE, Game, State
+from uctree.jsontext import finite
 from uctree.mcts import search
 from uctree.principle import page as study_page
 from uctree.principle.formulas import (
@@ -85,21 +86,23 @@ class Study:
     def to_json(self) -> dict[str, Any]:
         """The whole study as plain numbers, lists and strings, ready for `json.dumps`."""
         game, state = self.result.game, self.result.state
-        return {
-            "game": game.name,
-            "simulations": self.hbars[-1][0],
-            "action": self.result.action,
-            "options": {
-                name: value if isinstance(value, str) else _plain(value)
-                for name, value in self.options.items()
-            },
-            "hbar": [{"simulations": n, "hbar": hbar} for n, hbar in self.hbars],
-            "nodes": [_node_json(game, state, node) for node in self.nodes],
-            "prunings": [
-                asdict(each) | {"shown": study_page.shown_line(game, state, each.line)}
-                for each in self.prunings
-            ],
-        }
+        return finite(
+            {
+                "game": game.name,
+                "simulations": self.hbars[-1][0],
+                "action": self.result.action,
+                "options": {
+                    name: value if isinstance(value, str) else _plain(value)
+                    for name, value in self.options.items()
+                },
+                "hbar": [{"simulations": n, "hbar": hbar} for n, hbar in self.hbars],
+                "nodes": [_node_json(game, state, node) for node in self.nodes],
+                "prunings": [
+                    asdict(each) | {"shown": study_page.shown_line(game, state, each.line)}
+                    for each in self.prunings
+                ],
+            }
+        )
 
     def save(self, path: str | Path) -> None:
         """Write one HTML file with all tables and plots."""

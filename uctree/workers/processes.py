@@ -17,6 +17,8 @@ from collections.abc import Callable, Iterator, Sequence
 from multiprocessing.connection import Connection
 from typing import Any, Protocol
 
+from uctree.engine import interrupts
+
 BACKENDS = ("process", "ray")
 EXIT_TIMEOUT = 1.0  # seconds to wait for a process whose connection is closed
 
@@ -99,10 +101,15 @@ class _Process:
         # Not a daemon: daemons may not start processes, and agents may. The process ends when its
         # connection is closed, and with the process that started it.
         self.process = _context.Process(target=_serve, args=(other, make, arguments))
-        with _without_interrupts(), environment(ONE_THREAD):
-            self.process.start()
-        other.close()  # so that the connection ends with the process
-        self.is_alive = True
+        self.is_alive = False
+        try:
+            with _without_interrupts(), environment(ONE_THREAD):
+                self.process.start()
+                self.is_alive = True
+                other.close()  # so that the connection ends with the process
+        except BaseException:  # Ctrl-C, which has waited
+            self.kill()
+            raise
 
     def send(self, kind: str, content: Any) -> None:
         with contextlib.suppress(OSError):  # it died; `recv` raises EOFError
@@ -137,27 +144,32 @@ class _Process:
     def kill(self) -> None:
         if not self.is_alive:
             return
-        self.is_alive = False
-        if hasattr(os, "killpg") and self.process.pid is not None:
-            # The group may have ended, or the process may not lead one yet.
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.kill()
-        self.process.join()
-        self.connection.close()
+        with interrupts.postponed():
+            self.is_alive = False
+            if hasattr(os, "killpg") and self.process.pid is not None:
+                # The group may have ended, or the process may not lead one yet.
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.kill()
+            self.process.join()
+            self.connection.close()
 
 
 @contextlib.contextmanager
 def _without_interrupts() -> Iterator[None]:
-    """Processes started in this block ignore Ctrl-C; the process that started them ends them."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
+    """Processes started in this block never see Ctrl-C; here it waits for the end of the block.
+
+    The process that started them ends them. They inherit that the signal is blocked.
+    """
+    with interrupts.postponed():
+        if not hasattr(signal, "pthread_sigmask"):  # Windows
+            yield
+            return
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            yield
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextlib.contextmanager

@@ -354,7 +354,7 @@
       add("depth", String(depth[node]));
       add("actions below with visits", count(children[node]));
       const entry = known.get(node);
-      if (entry) add("to play", entry[2]);
+      if (entry) add("to move", entry[2]);
       table.append(body);
       panel.replaceChildren(make("h3", path.length ? path.join(" > ") : "root"), table);
       if (sameAs && sameAs[node] >= 0) {

@@ -1,0 +1,122 @@
+"""Objects with methods of any names as worlds, and what `plan` makes of other things."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+
+import uctree
+from uctree import BrokenGame, adapters
+
+pytestmark = pytest.mark.usefixtures("both_ways")
+
+
+class Nim:
+    """Players take one or two; who takes the last one wins."""
+
+    def __init__(self, left, turn=0, won=(0, 0)):
+        self.left, self.turn, self.won = left, turn, won
+
+    def legal(self):
+        return [n for n in (1, 2) if n <= self.left]
+
+    def step(self, action):
+        self.left -= action
+        if self.left == 0:
+            self.won = (1, -1) if self.turn == 0 else (-1, 1)
+        self.turn = 1 - self.turn
+
+    def clone(self):
+        return Nim(self.left, self.turn, self.won)
+
+
+NAMES = {"to_play": "turn", "returns": "won", "num_players": 2, "payoff_range": (-1, 1)}
+
+
+@pytest.mark.parametrize(("left", "best"), [(4, 1), (5, 2)])
+def test_a_winning_action_is_found_whoever_begins(left, best):
+    for turn in (0, 1):
+        world = adapters.from_object(Nim(left, turn), **NAMES)
+        result = uctree.plan(world, num_simulations=100, seed=1)
+        assert result.action == best
+        assert result.value[turn] > 0.5
+
+
+def test_the_object_does_not_change():
+    nim = Nim(7)
+    uctree.plan(adapters.from_object(nim, **NAMES), num_simulations=20)
+    assert (nim.left, nim.turn) == (7, 0)
+
+
+class Walk:
+    """One player walks to 3; some methods have other names."""
+
+    def __init__(self, place=0):
+        self.place = place
+
+    def moves(self):
+        return ["left", "right"]
+
+    def go(self, way):
+        self.place += 1 if way == "right" else -1
+        return float(self.place == 3)
+
+    def moved(self, way):
+        after = Walk(self.place)
+        after.go(way)
+        return after
+
+    @property
+    def done(self):
+        return abs(self.place) >= 3
+
+    legal, step, clone = moves, go, lambda self: Walk(self.place)
+
+
+def test_plan_takes_an_object_with_legal_step_and_clone():
+    result = uctree.plan(adapters.from_object(Walk(), over="done"), num_simulations=150, seed=1)
+    assert result.action == "right"
+    assert uctree.plan(Nim(1), num_simulations=3).action == 1
+
+
+def test_other_names_functions_and_steps_that_return_another_object():
+    worlds = [
+        adapters.from_object(Walk(), legal="moves", step="go", clone=copy.copy, over="done"),
+        adapters.from_object(
+            Walk(), legal="moves", step="moved", clone=None, over="done",
+            reward=lambda walk: float(walk.place == 3),
+        ),
+    ]  # fmt: skip
+    found = [uctree.plan(world, num_simulations=150, seed=1) for world in worlds]
+    assert found[0].action == "right"
+    assert (found[0].edges == found[1].edges).all()
+
+
+def test_what_cannot_be_a_world_is_refused():
+    with pytest.raises(TypeError, match="Walk has no 'turn': name its method with to_play="):
+        adapters.from_object(Walk(), to_play="turn")
+    with pytest.raises(TypeError, match="give to_play="):
+        adapters.from_object(Walk(), num_players=2)
+    with pytest.raises(TypeError, match="reward= or returns="):
+        adapters.from_object(Nim(3), reward="won", returns="won")
+    with pytest.raises(ValueError, match="has ended"):
+        adapters.from_object(Nim(0))
+
+
+def test_plan_says_what_it_takes():
+    with pytest.raises(TypeError, match=r"plan takes a uctree\.Problem with a start.*got int"):
+        uctree.plan(3, num_simulations=1)
+    with pytest.raises(TypeError, match="search a uctree"):
+        uctree.plan(uctree.games.nim(), num_simulations=1)
+    problem = uctree.Problem(actions=lambda n: [1], step=lambda n, a: uctree.Step(n, over=True))
+    with pytest.raises(TypeError, match="needs the start"):
+        uctree.plan(problem, num_simulations=1)
+    with pytest.raises(TypeError, match=r"belong to a uctree\.Problem; a Nim has its own"):
+        uctree.plan(Nim(3), to_play=1, num_simulations=1)
+
+
+def test_a_step_of_the_wrong_kind_is_named():
+    world = adapters.from_object(Walk(), step=lambda walk, way: "far", over="done")
+    with pytest.raises(BrokenGame, match="the step 'left' returned 'far'; expected a reward"):
+        world.problem.step(world.start, "left")

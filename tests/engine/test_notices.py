@@ -1,0 +1,88 @@
+"""The line that says that something is compiled: who sees it, and who does not."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import types
+
+import pytest
+
+from uctree.engine.notices import compiling
+
+COMPILE = """
+import sys
+from uctree.engine.compile import compile_kernel
+
+def double(n):
+    return 2 * n
+
+def run():
+    compile_kernel(double, {}, (1,), label="doubling")
+
+if __name__ == "__main__":
+    if "worker" in sys.argv:
+        import multiprocessing
+        process = multiprocessing.get_context("spawn").Process(target=run)
+        process.start()
+        process.join()
+    else:
+        run()
+"""
+
+
+def shown(folder, *arguments, terminal=True, **variables):
+    """What a process that compiles shows on stderr."""
+    pty = pytest.importorskip("pty")
+    (folder / "main.py").write_text(COMPILE)
+    environment = os.environ | {"UCTREE_CACHE_DIR": str(folder / "cache")} | variables
+    ours, theirs = pty.openpty() if terminal else os.pipe()
+    subprocess.run(
+        [sys.executable, "main.py", *arguments], cwd=folder, env=environment, stderr=theirs,
+        timeout=100, check=True,
+    )  # fmt: skip
+    os.write(theirs, b"|")  # so that there is something to read
+    text = os.read(ours, 10_000).decode()
+    os.close(ours)
+    os.close(theirs)
+    return text.removesuffix("|")
+
+
+def test_a_terminal_shows_the_name_and_the_seconds_once(tmp_path):
+    line = r"uctree: compiling doubling \.\.\. \d+\.\d s\s+"
+    assert re.fullmatch(line, shown(tmp_path))
+    assert shown(tmp_path) == ""  # it comes from the cache
+
+
+@pytest.mark.parametrize("silent", ["pipe", "worker", "UCTREE_QUIET"])
+def test_nothing_is_shown_in_pipes_and_workers_or_if_turned_off(tmp_path, silent):
+    if silent == "pipe":
+        text = shown(tmp_path, terminal=False)
+    elif silent == "worker":
+        text = shown(tmp_path, "worker")
+    else:
+        text = shown(tmp_path, UCTREE_QUIET="1")
+    assert text == ""
+    assert list((tmp_path / "cache").glob("*.kernel"))  # it was compiled
+
+
+def test_a_notebook_shows_it_too(monkeypatch, capsys):
+    with compiling("nothing"):
+        pass
+    assert capsys.readouterr().err == ""
+    monkeypatch.setitem(sys.modules, "ipykernel", types.ModuleType("ipykernel"))
+    shell = types.ModuleType("IPython")
+    shell.get_ipython = object
+    monkeypatch.setitem(sys.modules, "IPython", shell)
+    with compiling("nothing"):
+        pass
+    assert capsys.readouterr().err == "uctree: compiling nothing ... 0.0 s\n"
+
+
+def test_a_compilation_that_fails_ends_its_line(monkeypatch, capsys):
+    monkeypatch.setattr("uctree.engine.notices._is_watched", lambda: True)
+    with pytest.raises(KeyboardInterrupt), compiling("nothing"):
+        raise KeyboardInterrupt
+    assert capsys.readouterr().err == "uctree: compiling nothing ... stopped\n"

@@ -1,0 +1,107 @@
+"""Memory that runs out: the search says so, and the tree stays sound."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+import uctree
+from uctree import evaluators, games, selection
+from uctree.engine.driver import BatchedSearch
+from uctree.engine.soundness import fault_of
+from uctree.tree import Tree
+
+
+class Failing:
+    """NumPy, except that one of its allocations fails."""
+
+    def __init__(self, number):
+        self.countdown = number
+
+    def __getattr__(self, name):
+        usual = getattr(np, name)
+        if name not in ("empty", "zeros", "repeat"):
+            return usual
+
+        def allocate(*arguments, **options):
+            self.countdown -= 1
+            if self.countdown == 0:
+                raise MemoryError("Unable to allocate 8 EiB")
+            return usual(*arguments, **options)
+
+        return allocate
+
+
+def values(states):
+    return np.zeros((len(states), 2))
+
+
+WIDE = selection.ucb1(c=2**0.5)  # the tree grows often
+
+OPTIONS = {
+    "plain": {"selection": WIDE},
+    "transpositions": {"selection": WIDE, "transpositions": True},
+    "proofs": {"selection": WIDE, "solver": True},
+    "pruned": {"selection": WIDE, "max_memory": 20_000},
+    "batches": {"evaluator": evaluators.python(values, leaves=4)},
+}
+
+
+@pytest.fixture(autouse=True)
+def interpreted(monkeypatch):
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
+
+
+def fails_at(number, monkeypatch, search):
+    """Whether `search` runs out of memory, if the allocation of this number fails."""
+    message, failing = "", Failing(number)
+    with monkeypatch.context() as patch:
+        patch.setattr("uctree.tree.np", failing)
+        patch.setattr("uctree.engine.storage.np", failing)
+        try:
+            search()
+        except MemoryError as error:
+            message = str(error)
+    if message:
+        assert "not enough memory for a tree of tic_tac_toe; bound it with max_memory=" in message
+    assert (failing.countdown <= 0) == bool(message)  # no failure is overlooked
+    return bool(message)
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_a_tree_is_sound_wherever_memory_runs_out(name, monkeypatch):
+    game, options = games.tic_tac_toe(), OPTIONS[name]
+    num_failures = 0
+    for number in itertools.count(1):
+        tree = uctree.search(game, num_simulations=20, **options).tree
+        before = tree.simulations
+
+        def search(tree=tree):
+            uctree.search(game, tree=tree, num_simulations=150, **options)
+
+        if not fails_at(number, monkeypatch, search):
+            break
+        num_failures += 1
+        fresh = Tree(game, tree.state, tree.layout, 1, 1).head
+        assert fault_of(tree, fresh) == ""
+        assert before <= tree.simulations < before + 150
+        again = uctree.search(game, tree=tree, num_simulations=30, **options)
+        assert again.tree.root.visits == again.tree.simulations
+    assert num_failures > 3
+
+
+def test_many_trees_that_cannot_grow_stay_as_they_are(monkeypatch):
+    evaluator = evaluators.python(values)
+    storage = BatchedSearch(games.tic_tac_toe(), 2, evaluator=evaluator)._storage
+    storage._arrays["heads"]["used"] = storage._arrays["heads"]["capacity"]
+    before, heads = dict(storage.tree_arrays()), storage._arrays["heads"].copy()
+    with monkeypatch.context() as patch:
+        patch.setattr("uctree.engine.storage.np", Failing(1))
+        with pytest.raises(MemoryError):
+            storage.grow(0)
+    assert all(storage.tree_arrays()[name] is array for name, array in before.items())
+    assert (storage._arrays["heads"] == heads).all()
+    storage.grow(0)
+    assert storage.tree_arrays()["edges"].shape[1] == 2 * before["edges"].shape[1]

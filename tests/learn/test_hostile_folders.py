@@ -1,0 +1,242 @@
+"""Run folders from somebody else: sealed again after a change, with links, with huge numbers."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from tests.learn.episodes import episode
+from uctree import UctreeError, games
+from uctree.learn import files
+from uctree.learn.replay import ENTRY, Replay, _crc, _sha256
+from uctree.learn.run import Run, load, new_network
+
+torch = pytest.importorskip("torch", reason="the extra learn is not installed")
+pytest.importorskip("safetensors", reason="the extra learn is not installed")
+
+
+@pytest.fixture(scope="module")
+def game():
+    return games.tic_tac_toe()
+
+
+@pytest.fixture
+def run(tmp_path, game):
+    """The folder of a run with a checkpoint and some episodes."""
+    folder = tmp_path / "run"
+    with Run.begin(folder, game, network_width=8, network_depth=1) as run:
+        for number in range(4):
+            run.replay.append(number, episode(game, number))
+        run.log("iteration", iteration=1)
+        run.save(1, network=new_network(game, run.options))
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def little_memory():
+    tracemalloc.start()
+    yield
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 100e6
+
+
+def reseal(path, change):
+    """Change a sealed JSON file; its checksum is right again."""
+    content = files.read_json(path)
+    change(content)
+    files.write_json(path, content)
+
+
+# --- links ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name", ["metrics.jsonl", "lock", "replay/episodes.index", "replay/000000.positions"]
+)
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_link_in_place_of_a_file_is_refused_and_its_target_stays(
+    run, game, tmp_path, name, is_there
+):
+    target = tmp_path / "precious.txt"
+    if is_there:
+        target.write_bytes((run / name).read_bytes() + b"precious, without a line end")
+    before = target.read_bytes() if is_there else None
+    (run / name).unlink()
+    (run / name).symlink_to(target)
+    # A shard that leads nowhere counts as missing, and a new one begins.
+    is_refused = is_there or not name.endswith(".positions")
+    error = pytest.raises(UctreeError, match="is a link or not a file")
+    with error if is_refused else contextlib.nullcontext(), Run.begin(run, game) as again:
+        again.replay.append(99, episode(game, 99))
+    assert target.exists() == is_there
+    assert before is None or target.read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["replay", "checkpoints", "tensorboard"])
+def test_a_link_in_place_of_a_folder_is_refused(run, game, tmp_path, name):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / ".uctree-mine").write_text("mine")
+    if (run / name).exists():
+        (run / name).rename(tmp_path / "old")
+    (run / name).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(UctreeError, match="is a link or not a file"), Run.begin(run, game) as again:
+        assert again.replay.num_episodes
+    assert os.listdir(tmp_path / "elsewhere") == [".uctree-mine"]
+
+
+def test_a_pipe_in_place_of_a_file_does_not_wait(run, game):
+    for name in ("metrics.jsonl", "replay/episodes.index"):
+        (run / name).unlink()
+        os.mkfifo(run / name)
+    with pytest.raises(UctreeError, match=r"is a link or not a file|is not a file"):
+        Run.begin(run, game)
+    with pytest.raises(UctreeError, match="is not a file"):
+        Replay(run / "replay", game, read_only=True)
+
+
+def test_a_link_to_a_folder_is_not_followed_when_leftovers_are_deleted(tmp_path):
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / ".uctree-1").symlink_to(tmp_path / "precious")
+    files.delete_temporaries(tmp_path / "run")
+    assert os.listdir(tmp_path) == sorted(["precious", "run"], key=os.listdir(tmp_path).index)
+    assert os.listdir(tmp_path / "run") == []
+
+
+# --- sealed JSON ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("part", ["game", "options"])
+@pytest.mark.parametrize("value", [None, 7, []])
+def test_options_without_their_parts_are_taken_from_a_checkpoint(run, game, part, value):
+    reseal(run / "options.json", lambda content: content.update({part: value}))
+    opened = Run.open(run)
+    assert "has no game or no options; game and options are those of" in opened.warnings[0]
+    (run / "checkpoints" / "000001").rename(run / "gone")
+    with pytest.raises(UctreeError, match="no intact checkpoint has a copy"):
+        Run.open(run)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"game": None}, "has no game or no first_shard"),
+        ({"first_shard": "0"}, "has no game or no first_shard"),
+        ({"first_shard": -1}, "has no game or no first_shard"),
+        ({"dtype": None}, "positions have another dtype"),
+        ({"dtype": {"size": 10**12, "fields": {}}}, "positions have another dtype"),
+        ({"game": {}}, "episodes of another game"),
+    ],
+)
+def test_a_layout_of_the_replay_without_its_parts_is_refused(run, game, change, message):
+    reseal(run / "replay" / "layout.json", lambda content: content.update(change))
+    with pytest.raises(UctreeError, match=message):
+        Replay(run / "replay", game, read_only=True)
+
+
+@pytest.mark.parametrize("name", ["../../x.safetensors", "/etc/passwd", "weights.safetensors/.."])
+def test_a_manifest_names_no_other_files(run, name):
+    entry = {"bytes": 1, "sha256": "0"}
+    path = run / "checkpoints" / "000001" / "manifest.json"
+    reseal(path, lambda content: content["files"].update({name: entry}))
+    with pytest.raises(UctreeError, match="its manifest names"):
+        load(run / "checkpoints" / "000001")
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        {"width": 10**6},
+        {"width": 10**12},
+        {"depth": 10**9},
+        {"depth": 1000},
+        {"num_actions": 10**6},
+        {"observation_shape": [10**6, 10**6, 10**6]},
+        {"observation_shape": 3},
+        {"width": 8.0},
+        {"width": "8"},
+        {"width": True},
+        {"kind": "os.system"},
+        {"value_range": [0]},
+        {"value_range": "ab"},
+        {"per_cell": 1},
+        {"more": 1},
+    ],
+    ids=str,
+)
+def test_sizes_of_a_network_are_held_against_its_weights(run, sizes):
+    path = run / "checkpoints" / "000001" / "manifest.json"
+    reseal(path, lambda content: content["network"].update(sizes))
+    with pytest.raises(UctreeError, match=r"not the description of a network|does not fit"):
+        load(run / "checkpoints" / "000001").network()
+
+
+def test_metrics_are_valid_json_and_sealed_files_hold_finite_numbers(run, game):
+    with Run.begin(run, game) as again:
+        again.log("learning", iteration=1, loss=float("nan"), values=np.array([1.0, np.inf]))
+        with pytest.raises(UctreeError, match="holds finite numbers"):
+            again.save(2, network=new_network(game, again.options), counters={"loss": np.nan})
+        row = again.metrics("learning")[0]
+    assert (row["loss"], row["values"]) == (None, [1.0, None])
+    text = (run / "metrics.jsonl").read_text()
+    assert "NaN" not in text
+    assert "Infinity" not in text
+
+
+# --- the replay ----------------------------------------------------------------------------------
+
+
+def rewrite_index(run, change):
+    path = run / "replay" / "episodes.index"
+    entries = np.frombuffer(path.read_bytes(), ENTRY).copy()
+    change(entries)
+    for entry in entries:
+        entry["crc32"] = _crc(entry)
+    path.write_bytes(entries.tobytes())
+
+
+def put(name, row, value):
+    def change(entries):
+        entries[name][row] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        put("first", 3, 10**12), put("first", 3, 2**64 - 1), put("count", 3, 2**32 - 1),
+        put("offset", 3, 2**32 - 1), put("shard", 3, 2**32 - 1), put("first", 0, 10**12),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("read_only", [True, False])
+def test_huge_numbers_in_the_index_take_no_memory(run, game, change, read_only):
+    rewrite_index(run, change)
+    try:
+        with Replay(run / "replay", game, read_only=read_only) as replay:
+            assert replay.window(10**9).num_positions <= 40
+    except UctreeError as error:
+        assert "restore it, or move" in str(error)  # noqa: PT017
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("policy_actions", 10**4), ("policy_actions", -5), ("returns", np.nan)]
+)
+def test_positions_that_cannot_be_trained_on_are_left_out(run, game, name, value):
+    path = run / "replay" / "000000.positions"
+    replay = Replay(run / "replay", game, read_only=True)
+    positions = np.frombuffer(path.read_bytes(), replay.dtype).copy()
+    positions[name][0] = value
+    path.write_bytes(positions.tobytes())
+    count = len(replay.positions(1)) and int(replay._entries["count"][0])
+    digest = np.frombuffer(_sha256(positions[:count]), np.uint8)
+    rewrite_index(run, put("sha256", 0, digest))
+    again = Replay(run / "replay", game, read_only=True)
+    window = again.window(1000)
+    assert window.num_positions == len(positions) - count
+    assert "1 of its episodes are left out (0)" in again.warnings[0]

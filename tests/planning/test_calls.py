@@ -1,0 +1,261 @@
+"""plan(): budgets, failures, journals, and functions that take their time."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+import uctree
+from uctree import Problem, Step, UctreeError
+
+pytestmark = pytest.mark.usefixtures("both_ways")
+
+
+def step(number, action):
+    """From 1 to 8 exactly, by adding one or doubling."""
+    after = number + 1 if action == "add" else 2 * number
+    return Step(after, float(after == 8), over=after >= 8)
+
+
+def counting(**functions):
+    given = {"actions": lambda number: ["add", "double"], "step": step, "value": lambda n: n / 16}
+    return Problem(**(given | functions))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({}, "a plan needs a limit"),
+        ({"num_simulations": 0}, "num_simulations must be at least 1; got 0"),
+        ({"seconds": -1}, "seconds must be above 0; got -1"),
+        ({"num_simulation": 5}, "did you mean num_simulations?"),
+        ({"num_simulations": 5, "in_flight": 0}, "in_flight must be at least 1; got 0"),
+    ],
+)
+def test_wrong_options_are_refused_before_anything_is_asked(given, message):
+    asked = []
+    problem = counting(step=lambda number, action: asked.append(action))
+    with pytest.raises((TypeError, ValueError), match=re.escape(message)):
+        uctree.plan(problem, 1, **given)
+    assert asked == []
+
+
+def test_the_result_speaks_of_the_problems_actions():
+    result = uctree.plan(counting(), 1, num_simulations=100, seed=1)
+    assert result.action == "add"
+    assert result.principal_variation().actions == ["add", "double", "double"]
+    assert result.best_episode().actions == ["add", "double", "double"]
+    assert "double" in str(result)
+
+
+def test_a_plan_that_ends_with_a_proof_says_so():
+    short = counting(payoff_range=(0.0, 1.0))
+    result = uctree.plan(short, 4, num_simulations=100, seed=1, solver=True)
+    assert (result.action, result.status) == ("double", "solved")
+    assert result.simulations < 100
+
+
+@pytest.mark.parametrize("in_flight", [1, 6])
+def test_functions_that_take_their_time_give_the_same_tree(in_flight):
+    rng = random.Random(1)
+
+    async def late(number, action):
+        await asyncio.sleep(rng.random() / 500)
+        return step(number, action)
+
+    def slow(number, action):
+        time.sleep(rng.random() / 250)
+        return step(number, action)
+
+    arguments = {"num_simulations": 60, "seed": 1, "in_flight": in_flight}
+    wanted = uctree.plan(counting(), 1, **arguments).edges
+    for function in (late, slow):
+        found = uctree.plan(counting(step=function), 1, **arguments).edges
+        assert (found == wanted).all()
+
+
+def test_no_thread_is_left_behind():
+    async def late(number, action):
+        await asyncio.sleep(0.001)
+        return step(number, action)
+
+    before = threading.active_count()
+    for _ in range(5):
+        uctree.plan(counting(step=late), 1, num_simulations=20, in_flight=4)
+    deadline = time.time() + 5
+    while threading.active_count() > before and time.time() < deadline:
+        time.sleep(0.01)
+    assert threading.active_count() == before
+
+
+def test_a_budget_ends_the_plan():
+    def costly(number, action):
+        uctree.spent(usd=0.01)
+        return step(number, action)
+
+    result = uctree.plan(counting(step=costly), 1, num_simulations=100, budget={"usd": 0.05})
+    assert result.status == "budget"
+    assert 0 < result.simulations < 100
+
+
+def test_seconds_end_the_plan():
+    result = uctree.plan(counting(), 1, seconds=0.05)
+    assert result.status == "seconds"
+
+
+def broken(number, action):
+    if action == "double":
+        raise ConnectionError("no line")
+    return step(number, action)
+
+
+def test_an_error_is_raised_by_default():
+    with pytest.raises(UctreeError, match="'double' failed with ConnectionError: no line"):
+        uctree.plan(counting(step=broken), 1, num_simulations=30)
+
+
+def test_a_failed_action_is_dropped():
+    result = uctree.plan(counting(step=broken), 1, num_simulations=30, on_error="drop")
+    assert result.edges["visits"].tolist() == [30, 0]
+
+
+def test_a_failed_action_has_a_stated_value():
+    result = uctree.plan(
+        counting(step=broken), 1, num_simulations=30, on_error="value", error_value=-2.0
+    )
+    assert result.edges["q"][1] == -2.0
+
+
+def test_a_failed_call_is_made_again():
+    calls = []
+
+    def flaky(number, action):
+        calls.append((number, action))
+        if calls.count((number, action)) < 3:
+            raise ConnectionError("no line")
+        return step(number, action)
+
+    result = uctree.plan(
+        counting(step=flaky), 1, num_simulations=20, seed=1, retries=2, backoff=0.0
+    )
+    assert (result.edges == uctree.plan(counting(), 1, num_simulations=20, seed=1).edges).all()
+
+
+def test_a_call_that_hangs_counts_as_failed():
+    def hanging(number, action):
+        time.sleep(60 if action == "double" else 0)
+        return step(number, action)
+
+    result = uctree.plan(
+        counting(step=hanging), 1, num_simulations=10, timeout=0.2, on_error="drop", in_flight=2
+    )
+    assert result.edges["visits"].tolist() == [10, 0]
+
+
+# --- journals ------------------------------------------------------------------------------------
+
+
+def test_a_journal_goes_on_without_asking_twice_and_gives_the_same_tree(tmp_path):
+    calls = []
+
+    def counted(number, action):
+        calls.append((number, action))
+        return step(number, action)
+
+    journal = tmp_path / "run.jsonl"
+    problem = counting(step=counted)
+    whole = uctree.plan(problem, 1, num_simulations=60, seed=1).edges
+    num_calls = len(calls)
+    calls.clear()
+    for num_simulations in (10, 25, 60):
+        result = uctree.plan(problem, 1, num_simulations=num_simulations, seed=1, journal=journal)
+    assert len(calls) == num_calls
+    assert (result.edges == whole).all()
+
+
+def test_a_torn_last_line_is_asked_again(tmp_path):
+    journal = tmp_path / "run.jsonl"
+    wanted = uctree.plan(counting(), 1, num_simulations=30, seed=1, journal=journal).edges
+    journal.write_bytes(journal.read_bytes()[:-9])
+    found = uctree.plan(counting(), 1, num_simulations=30, seed=1, journal=journal).edges
+    assert (found == wanted).all()
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('{"row":999,"index":0}', "row 999 is not known"),
+        ("[1]", "is not an answer"),
+        ('{"row":0}', "KeyError"),
+        ("[" * 5000, "is not an answer"),
+    ],
+    ids=["unknown row", "no object", "no index", "deep"],
+)
+def test_a_damaged_journal_is_refused(tmp_path, line, message):
+    journal = tmp_path / "run.jsonl"
+    uctree.plan(counting(), 1, num_simulations=5, seed=1, journal=journal)
+    with journal.open("a") as file:
+        file.write(line + "\n")
+    with pytest.raises(UctreeError, match=message):
+        uctree.plan(counting(), 1, num_simulations=5, seed=1, journal=journal)
+
+
+def test_the_journal_of_another_start_is_refused(tmp_path):
+    journal = tmp_path / "run.jsonl"
+    uctree.plan(counting(), 1, num_simulations=5, seed=1, journal=journal)
+    with pytest.raises(UctreeError, match="the journal of another plan"):
+        uctree.plan(counting(), 2, num_simulations=5, seed=1, journal=journal)
+
+
+def test_states_that_json_cannot_hold_need_dump_and_load(tmp_path):
+    problem = Problem(actions=lambda s: [1], step=lambda s, a: Step(object(), over=True))
+    with pytest.raises(UctreeError, match="dump= and load="):
+        uctree.plan(problem, 1, num_simulations=5, journal=tmp_path / "run.jsonl")
+
+
+KILLED = """
+import os, sys
+import uctree
+from tests.planning.test_calls import counting, step
+
+def counted(number, action):
+    with open(sys.argv[2], "a") as log:
+        log.write(f"{number} {action}\\n")
+    if os.path.getsize(sys.argv[2]) > int(sys.argv[3]):
+        os.kill(os.getpid(), 9)
+    return step(number, action)
+
+problem = counting(step=counted, key=lambda number: number)
+result = uctree.plan(problem, 1, num_simulations=40, seed=1, journal=sys.argv[1])
+print(result.edges["visits"].tolist())
+"""
+
+
+def test_kill_9_loses_at_most_the_answer_under_way(tmp_path):
+    problem = counting(key=lambda number: number)
+    wanted = uctree.plan(problem, 1, num_simulations=40, seed=1).edges["visits"].tolist()
+    log = tmp_path / "calls.txt"
+    most, found = 20, ""
+    for _ in range(20):
+        run = subprocess.run(
+            [sys.executable, "-c", KILLED, tmp_path / "run.jsonl", log, str(most)],
+            capture_output=True, text=True, env=os.environ | {"NUMBA_DISABLE_JIT": "1"},
+        )  # fmt: skip
+        if run.returncode == 0:
+            found = json.loads(run.stdout)
+            break
+        assert run.returncode == -signal.SIGKILL, run.stderr
+        most += 120
+    calls = log.read_text().splitlines()
+    assert found == wanted
+    assert all(calls.count(call) <= 2 for call in set(calls))

@@ -1,0 +1,196 @@
+"""Objects that are copied and then changed: `from_object`, and what adapters share."""
+
+from __future__ import annotations
+
+import importlib
+import random
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from uctree.errors import BrokenGame
+from uctree.game import CHANCE
+from uctree.planning.problem import Problem, Step, as_outcomes, as_vector
+from uctree.planning.world import World
+
+HORIZON = 1000  # the most actions of a playout
+
+
+def library(name: str, extra: str) -> Any:
+    """Another library, imported on first use; ImportError says how to install it."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise ImportError(f"{name} is missing: pip install 'uctree[{extra}]'") from error
+
+
+def cloning_problem(
+    *,
+    actions: Callable[[Any], list[Any]],
+    apply: Callable[[Any, Any], Step],
+    clone: Callable[[Any], Any],
+    to_play: Callable[[Any], int],
+    chance: Callable[[Any], Any] | None = None,
+    num_players: int = 1,
+    discount: float = 1.0,
+    horizon: int = HORIZON,
+    **functions: Any,
+) -> Problem:
+    """A problem whose steps change a copy of the state; a playout copies once.
+
+    Args:
+        apply: `apply(state, action)` changes the state and says what it led to.
+        functions: more arguments of `Problem`; `value` or `playout` replace the playouts.
+    """
+
+    def step(state: Any, action: Any) -> Step:
+        return apply(clone(state), action)
+
+    def playout(state: Any, rng: random.Random) -> list[float]:
+        returns, factor, mover = [0.0] * num_players, 1.0, to_play(state)
+        state = clone(state)
+        for _ in range(horizon):
+            if mover == CHANCE:
+                assert chance is not None
+                outcomes, probabilities = as_outcomes(chance(state))
+                action = rng.choices(outcomes, probabilities)[0]
+            else:
+                legal = actions(state)
+                if not legal:
+                    break
+                action = rng.choice(legal)
+            state, reward, after, over = apply(state, action)
+            for player, part in enumerate(as_vector(reward, num_players, mover)):
+                returns[player] += factor * part
+            factor *= discount
+            mover = after
+            if over:
+                break
+        return returns
+
+    if not any(functions.get(name) for name in ("value", "values", "playout")):
+        functions["playout"] = playout
+    return Problem(
+        actions=actions, step=step, chance=chance, num_players=num_players, discount=discount,
+        horizon=horizon, **functions,
+    )  # fmt: skip
+
+
+Part = str | Callable[..., Any]  # the name of a method or attribute, or a function of the object
+
+
+def from_object(
+    thing: Any,
+    *,
+    legal: Part = "legal",
+    step: Part = "step",
+    clone: Part | None = "clone",
+    over: Part | None = None,
+    to_play: Part | None = None,
+    reward: Part | None = None,
+    returns: Part | None = None,
+    chance: Part | None = None,
+    num_players: int = 1,
+    **options: Any,
+) -> World:
+    """The world of an object that lists its actions, makes a step and can be copied.
+
+    Each part is the name of a method or attribute, or a function that takes the object first.
+
+    >>> class Count:
+    ...     def __init__(self, n): self.n = n
+    ...     def moves(self): return [1, 2] if self.n < 9 else []
+    ...     def add(self, m): self.n += m; return float(self.n == 9)
+    ...     def copy(self): return Count(self.n)
+    >>> from_object(Count(0), legal="moves", step="add", clone="copy").to_play
+    0
+
+    Args:
+        legal: the actions; none at the end of an episode.
+        step: `step(action)` changes the object and returns the reward, or None. With `clone=None`
+            it leaves the object alone and returns another one.
+        clone: a copy that shares nothing which `step` changes.
+        over: whether the episode has ended; without it, whether there are no actions.
+        to_play: the player to move, from 0, or uctree.CHANCE; for more than one player.
+        reward: what the last step paid: a number for the player who acted, or one per player.
+        returns: what was paid since the episode began, one number per player; the reward is the
+            difference.
+        chance: pairs `(outcome, probability)`, if `to_play` can be uctree.CHANCE.
+        options: more arguments of `Problem`, such as `value`, `discount`, `key`, `name`.
+    """
+    parts = {"legal": legal, "step": step, "clone": clone, "over": over, "to_play": to_play,
+             "reward": reward, "returns": returns, "chance": chance}  # fmt: skip
+    given = {name: _reader(thing, name, part) for name, part in parts.items() if part is not None}
+    if num_players > 1 and to_play is None:
+        raise TypeError(f"with num_players={num_players}, give to_play=, the player to move")
+    if reward is not None and returns is not None:
+        raise TypeError("give reward= or returns=, not both")
+
+    def mover(state: Any) -> int:
+        return int(given["to_play"](state)) if "to_play" in given else 0
+
+    def is_over(state: Any) -> bool:
+        return bool(given["over"](state)) if "over" in given else False
+
+    def actions(state: Any) -> list[Any]:
+        return list(given["legal"](state))
+
+    def paid(state: Any, came: Any, before: Any) -> Any:
+        if before is not None:
+            pairs = zip(_numbers(given["returns"](state)), before, strict=True)
+            return [after - earlier for after, earlier in pairs]
+        if "reward" in given:
+            return given["reward"](state)
+        return came
+
+    def apply(state: Any, action: Any) -> Step:
+        before = _numbers(given["returns"](state)) if "returns" in given else None
+        came = given["step"](state, action)
+        if clone is None:
+            state, came = came, 0.0
+        reward = paid(state, 0.0 if came is None else came, before)
+        _check_reward(reward, num_players, action)
+        return Step(state, reward, mover(state), is_over(state))
+
+    if is_over(thing) or (mover(thing) != CHANCE and not actions(thing)):
+        raise ValueError(f"the episode of this {type(thing).__name__} has ended: nothing to plan")
+    problem = cloning_problem(
+        actions=actions, apply=apply, clone=given.get("clone", lambda state: state),
+        to_play=mover, chance=given.get("chance"), num_players=num_players,
+        **({"name": type(thing).__name__} | options),
+    )  # fmt: skip
+    start = thing if clone is None else given["clone"](thing)
+    return World(problem, start, mover(thing))
+
+
+def _reader(thing: Any, name: str, part: Part) -> Callable[..., Any]:
+    """A function that takes an object first, from the name of its method or attribute."""
+    if callable(part):
+        return part
+    if not hasattr(thing, part):
+        raise TypeError(
+            f"{type(thing).__name__} has no {part!r}: name its method with {name}=, or give a "
+            "function that takes the object"
+        )
+
+    def read(state: Any, *arguments: Any) -> Any:
+        found = getattr(state, part)
+        return found(*arguments) if callable(found) else found
+
+    return read
+
+
+def _numbers(given: Any) -> list[float]:
+    return [float(each) for each in given] if isinstance(given, Iterable) else [float(given)]
+
+
+def _check_reward(reward: Any, num_players: int, action: Any) -> None:
+    try:
+        count = len(_numbers(reward))
+    except (TypeError, ValueError):
+        count = 0
+    if count not in (1, num_players):
+        raise BrokenGame(
+            f"the step {action!r} returned {reward!r}; expected a reward: None, a number, or one "
+            f"per player ({num_players}). If it is something else, give step= a function that "
+            "makes the step and returns the reward"
+        )
