@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import random
@@ -69,6 +70,39 @@ def test_ctrl_c_waits_for_the_end_of_a_block():
 
     assert raised(block) == (True, ["inside"])
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+class Freed:
+    """An object during whose destruction Ctrl-C is pressed."""
+
+    def __del__(self):
+        ctrl_c()
+
+
+@pytest.mark.parametrize("block", [interrupts.sent_again, interrupts.never_lost])
+def test_ctrl_c_in_a_destructor_is_not_lost(block):
+    hook = sys.unraisablehook
+
+    def press(note):
+        with block():
+            Freed()
+            time.sleep(5)
+            note("after")
+
+    assert raised(press) == (True, [])
+    assert sys.unraisablehook is hook
+
+
+def test_ctrl_c_in_a_destructor_is_one_press():
+    def press(note):
+        with interrupts.sent_again(), interrupts.postponed():
+            with interrupts.allowed(), contextlib.suppress(KeyboardInterrupt):
+                Freed()
+                time.sleep(5)
+            note("inside")
+            assert not interrupts.was_forced()
+
+    assert raised(press) == (False, ["inside"])
 
 
 @pytest.mark.parametrize("safe", [interrupts.check, lambda: interrupts.allowed().__enter__()])

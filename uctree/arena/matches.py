@@ -153,7 +153,7 @@ class _Run:
             games = play_in_workers(self.pool, left, processes, max_seconds, backend)
         else:
             games = (play_task(self.pool, task) for task in left)
-        with contextlib.closing(games):
+        with interrupts.sent_again(), contextlib.closing(games):
             try:
                 for record in games:
                     if self.journal is not None:

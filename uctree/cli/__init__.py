@@ -29,6 +29,7 @@ from uctree.cli import (
     searching,
     studies,
 )
+from uctree.engine import interrupts
 from uctree.errors import UctreeError
 
 __all__ = [
@@ -45,7 +46,7 @@ def main(tokens: Sequence[str] | None = None) -> int:
         tokens: the command line without the program's name; by default this process's.
     """
     try:
-        with _short_warnings():
+        with interrupts.sent_again(), _short_warnings():
             status = app.app(
                 sys.argv[1:] if tokens is None else list(tokens),
                 exit_on_error=False,

@@ -121,18 +121,29 @@ def compile_kernel(
         return Kernel(known, True, found.watch)
     if before is not None:
         before()
-    with compiling(label), never_lost():
-        call = _compiled(function, bindings, signature, found.name, label, debug)
-    result = call.overloads[signature]
-    if not result.library.has_dynamic_globals:  # machine code that holds addresses of this process
-        save_entry(found.name, label, result)
-        # What Numba keeps of a compilation takes 50 to 90 MB, machine code that was loaded 3 MB.
-        loaded = _loaded(function, found.name)
-        call = call if loaded is None else loaded
-        _in_memory.put(found.name, call)
-        del result
-        gc.collect()
+    with never_lost():
+        with compiling(label):
+            call = _compiled(function, bindings, signature, found.name, label, debug)
+        call = _stored(function, found.name, label, call, signature)
+        gc.collect()  # what Numba keeps of a compilation takes 50 to 90 MB
     return Kernel(call, False, found.watch)
+
+
+def _stored(
+    function: Callable[..., Any], name: str, label: str, call: Any, signature: tuple[Any, ...]
+) -> Any:
+    """The dispatcher of a kernel after its machine code was stored and loaded again.
+
+    Machine code that was loaded takes 3 MB of memory.
+    """
+    result = call.overloads[signature]
+    if result.library.has_dynamic_globals:  # it holds addresses of this process
+        return call
+    save_entry(name, label, result)
+    loaded = _loaded(function, name)
+    call = call if loaded is None else loaded
+    _in_memory.put(name, call)
+    return call
 
 
 def _loaded(function: Callable[..., Any], name: str) -> Any | None:

@@ -8,6 +8,7 @@ raises KeyboardInterrupt. A second Ctrl-C does not wait. Other threads never see
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import os
 import signal
@@ -119,6 +120,40 @@ def wait_for(futures: Sequence[Future[Any]]) -> None:
             wait(futures)
 
 
+# --- where Python drops exceptions ---------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def sent_again() -> Iterator[None]:
+    """A block in which Ctrl-C is not lost in destructors and callbacks.
+
+    Python reports exceptions of destructors, of callbacks of weak references and of callbacks from
+    C, and then drops them. Numba's types have such callbacks, and thousands of types are freed
+    after a compilation. So the signal is sent again until KeyboardInterrupt is raised elsewhere.
+    """
+    before = sys.unraisablehook
+
+    def send_again(dropped: sys.UnraisableHookArgs) -> None:
+        if not (_is_main() and issubclass(dropped.exc_type, KeyboardInterrupt)):
+            before(dropped)
+            return
+        _keyboard.is_second = _keyboard.is_forced  # the same press, not a second one
+        _thread.start_new_thread(_send_soon, ())
+
+    sys.unraisablehook = send_again
+    try:
+        yield
+    finally:
+        if sys.unraisablehook is send_again:
+            sys.unraisablehook = before
+
+
+def _send_soon() -> None:
+    """Send Ctrl-C from another thread: an exception in the hook itself would be dropped, too."""
+    time.sleep(0.001)
+    _thread.interrupt_main()
+
+
 # --- while compiling -----------------------------------------------------------------------------
 
 
@@ -142,7 +177,8 @@ def never_lost() -> Iterator[None]:
 
     signal.signal(signal.SIGINT, note)
     try:
-        yield
+        with sent_again():
+            yield
     except Exception:
         if pressed:
             raise KeyboardInterrupt from None

@@ -64,7 +64,7 @@ def train(
     if module is None and network is not None:
         options["network"] = network
     game = specs.as_game(game)
-    with contextlib.ExitStack() as stack:
+    with interrupts.sent_again(), contextlib.ExitStack() as stack:
         with interrupts.postponed():
             begun = Run.begin(folder, game, algorithm=algorithm, **options)
             run = stack.enter_context(begun)
