@@ -97,19 +97,26 @@ class _Process:
     """A worker in a process of this machine."""
 
     def __init__(self, make: Callable[..., Service], arguments: tuple[Any, ...]) -> None:
+        self.is_alive = False
+        try:
+            with _without_interrupts(), environment(ONE_THREAD):
+                self._start(make, arguments)
+        except BaseException:  # also Ctrl-C, which has waited
+            self.kill()
+            raise
+
+    def _start(self, make: Callable[..., Service], arguments: tuple[Any, ...]) -> None:
         self.connection, other = _context.Pipe()
         # Not a daemon: daemons may not start processes, and agents may. The process ends when its
         # connection is closed, and with the process that started it.
         self.process = _context.Process(target=_serve, args=(other, make, arguments))
-        self.is_alive = False
-        try:
-            with _without_interrupts(), environment(ONE_THREAD):
+        with other:  # closed here, so that the connection ends with the process
+            try:
                 self.process.start()
-                self.is_alive = True
-                other.close()  # so that the connection ends with the process
-        except BaseException:  # Ctrl-C, which has waited
-            self.kill()
-            raise
+            except BaseException:
+                self.connection.close()
+                raise
+        self.is_alive = True
 
     def send(self, kind: str, content: Any) -> None:
         with contextlib.suppress(OSError):  # it died; `recv` raises EOFError
