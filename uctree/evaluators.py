@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -14,7 +14,7 @@ from uctree.engine.compile import adapt
 from uctree.engine.memory import num_bytes
 from uctree.engine.threaded_calls import ThreadedCalls
 from uctree.errors import BrokenGame
-from uctree.kernels.answers import list_numbers, no_outcomes, no_step
+from uctree.kernels.answers import list_imagined, list_numbers, no_outcomes, no_step
 from uctree.kernels.playouts import (
     value_by_batch,
     value_by_function,
@@ -80,6 +80,8 @@ class Evaluator:
     plays_out: bool = False  # whether it plays from a leaf to the end
     batch: BatchEvaluator | None = None  # evaluates batches of leaves in Python
     answers: bool = False  # Python knows what is behind edges, too; see `answering`
+    model: Any = None  # a learned model, which answers for many trees at once; see `model`
+    number: type = np.float32  # of the log-priors and values that Python gives
 
     def forget(self) -> None:
         """Drop cached results, for instance after the weights of a network changed."""
@@ -191,11 +193,34 @@ def answering(gives_priors: bool, leaves: int) -> Evaluator:
 
     The states of such a search are records of `kernels.answers.STATE`.
     """
+    return _answering("answers", list_numbers, gives_priors, leaves, np.float64)
+
+
+def model(
+    model: Any, *, name: str = "model", leaves: int = 1, number: type = np.float32
+) -> Evaluator:
+    """A learned model says what is behind edges; for `BatchedSearch`, whose roots are its states.
+
+    Args:
+        model: has the methods of `uctree.learn.latent.Imagination`.
+        leaves: how many questions of one tree are answered at once.
+        number: the type of log-priors and values in the search.
+    """
+    _check_counts(leaves=leaves)
+    made = _answering(name, list_imagined, True, leaves, number)
+    return replace(made, model=model)
+
+
+def _answering(
+    name: str, legal: Callable[..., int], gives_priors: bool, leaves: int, number: type
+) -> Evaluator:
     functions = (
-        ("OBSERVES", False), ("legal", list_numbers), ("step", no_step), ("chance", no_outcomes),
+        ("OBSERVES", False), ("legal", legal), ("step", no_step), ("chance", no_outcomes),
     )  # fmt: skip
     batch = BatchEvaluator(_not_a_batch, observes=False, leaves=leaves, cache_bytes=0)
-    return Evaluator("answers", value_by_batch, functions, gives_priors, batch=batch, answers=True)
+    return Evaluator(
+        name, value_by_batch, functions, gives_priors, batch=batch, answers=True, number=number
+    )
 
 
 def _not_a_batch(states: np.ndarray) -> tuple[None, np.ndarray]:

@@ -330,6 +330,8 @@ class Game:
         symmetric_seats: whether all seats are alike: if another player begins, from the start with
             another `to_play`, and the same actions follow, then the same actions are legal, and
             turns and rewards move on with the seats. The doctor checks it.
+        environment: the environment that episodes come from, such as "gymnasium:CartPole-v1". Such
+            a game says what is observed, and has no rules; see `uctree.learn.environments`.
         invariant: `invariant(state)` returns False, or raises, if a state cannot be right, as one
             with more stones than plies; the doctor calls it in every state of its episodes.
         symmetries: permutations under which the rules do not change, the identity first:
@@ -369,6 +371,7 @@ class Game:
         repetition_value: Any = 0.0,
         key_fields: Sequence[str] | None = None,
         symmetric_seats: bool = False,
+        environment: str | None = None,
         invariant: Callable[..., bool | None] | None = None,
         symmetries: tuple[np.ndarray, np.ndarray] | None = None,
         geometry: tuple[str, int, int] | None = None,
@@ -399,6 +402,7 @@ class Game:
         self.repetition_value = _checked_repetition(repetition_value, num_players)
         self.key_fields = tuple(self.dtype.names or ()) if key_fields is None else tuple(key_fields)
         self.symmetric_seats = symmetric_seats
+        self.environment = environment
         self.symmetries = None if symmetries is None else tuple(map(np.asarray, symmetries))
         self.geometry = geometry
         self._record = np.dtype((np.record, self.dtype))  # states let users write state.field

@@ -35,7 +35,10 @@ def describe_game(game: Game) -> dict[str, Any]:
     """
     payoffs = game.payoff_range
     space = {} if game.action_space is None else {"action_space": str(game.action_space)}
-    return space | {
+    environment = {} if game.environment is None else {"environment": game.environment}
+    return {
+        **space,
+        **environment,
         "name": game.name,
         "spec": find_spec(game),
         "dtype": describe_dtype(game.dtype),

@@ -80,6 +80,7 @@ def search(
     """
     began = time.perf_counter()
     game = specs.as_game(game)
+    _refuse_model(options)
     if num_simulations is None and seconds is None:
         num_simulations = _default_simulations(options)
     num_simulations = checked_budget(num_simulations, seconds)
@@ -169,6 +170,7 @@ def search_many(
         options: as in `search`.
     """
     game, given, seed = specs.as_game(game), list(states), whole("seed", seed)
+    _refuse_model(options)
     batched = _batched(game, given, options)
     found: dict[int, SearchResult] = {}
     if batched:
@@ -322,6 +324,17 @@ class Searcher:
 # --- configuring ---------------------------------------------------------------------------------
 
 EXPENSIVE_SIMULATION = 50e-6  # seconds above which threads share a tree
+
+
+def _refuse_model(given: dict[str, Any]) -> None:
+    """Raise ValueError if the evaluator is a learned model, whose trees are not of the game."""
+    model = getattr(given.get("evaluator"), "model", None)
+    if model is not None:
+        raise ValueError(
+            "the evaluator is a learned model, which knows the legal actions of the root alone: "
+            "below it, lines of the search may be illegal in the game. Search in the model with "
+            "run.search(state), or play with it as learn.NetworkAgent"
+        )
 
 
 def _configure(

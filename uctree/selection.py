@@ -333,6 +333,7 @@ class Rule:
         amaf: all-moves-as-first, from `rave` and `grave`.
         at_root: whether the rule is for the root only.
         unvisited_first: whether an edge without visits wins ties.
+        smallest_range: of the returns seen so far; a narrower one is stretched to less than [0, 1].
     """
 
     name: str
@@ -347,6 +348,7 @@ class Rule:
     at_root: bool = False
     unvisited_first: bool = False
     noise: tuple[float, ...] | None = None  # Gumbel noise per action instead of drawn noise
+    smallest_range: float = 0.0
 
     def __post_init__(self) -> None:
         if (self.score is None) == (self.choose is None):
@@ -445,6 +447,7 @@ def puct(
     fpu: str = "parent_sqrt",
     fpu_value: float = 0.2,
     normalise: str = "auto",
+    smallest_range: float = 0.0,
 ) -> Rule:
     """PUCT [Eq. 3, 4] with a constant that grows from `c`; `c_base=math.inf` keeps it constant.
 
@@ -453,13 +456,16 @@ def puct(
             node minus `fpu_value`; "constant", `fpu_value` itself; "infinite", such edges come
             first.
         normalise: how values are scaled, as `scale` of `Rule`.
+        smallest_range: as in `Rule`; keeps the first, nearly equal values of a learned model from
+            being stretched.
     """
     _check_number("c", c)
+    _check_number("smallest_range", smallest_range)
     if not c_base > 0:
         raise ValueError(f"c_base must be above 0; got {c_base}")
     return Rule(
         "puct", puct_score, _puct_width, _first_play(fpu), parameters=(c, c_base, fpu_value),
-        scale=_normalising(normalise),
+        scale=_normalising(normalise), smallest_range=smallest_range,
     )  # fmt: skip
 
 

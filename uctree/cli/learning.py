@@ -26,7 +26,10 @@ if TYPE_CHECKING:
     from uctree.learn import Run
     from uctree.learn.training import Progress
 
-PHASES = {"self-play": "games", "learning": "steps", "ladder": "ladder games"}
+PHASES = {
+    "self-play": "games", "reanalysis": "positions searched again", "learning": "steps",
+    "ladder": "ladder games",
+}  # fmt: skip
 
 
 # --- options -------------------------------------------------------------------------------------

@@ -72,7 +72,7 @@ def compose(game: Game, options: Options, *, many: bool = False) -> Composition:
     key = (
         options.selection.functions(), options.root_selection.functions(),
         options.root_selection != options.selection, options.backup.gather,
-        options.evaluator.value_leaf, options.evaluator.functions,
+        options.evaluator.value_leaf, options.evaluator.functions, options.evaluator.number,
         options.evaluator.max_plies is None, layout, options.root_noise is not None,
         widening is not None, widening is not None and widening.most is not None,
         options.chance if isinstance(options.chance, str) else "widening",

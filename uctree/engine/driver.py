@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from uctree.engine.compile import Kernel, compile_kernel, interpreted
 from uctree.engine.compose import Composition, batch_of, compose, num_blocks
 from uctree.engine.diagnostics import explain_status, with_path
 from uctree.engine.frames import Frame
+from uctree.engine.latent import LatentTrees
 from uctree.engine.options import Options, resolve, whole
 from uctree.engine.queue import EvaluationQueue
 from uctree.engine.storage import ManyTrees, OneTree, Storage, one_tree_arrays, out_of_memory
@@ -59,8 +60,10 @@ class Worker:
         self.rate = 0.0  # simulations per second of the last search
         self.work = Workspace(game, options, arrays, state)
         self.root_arrays = one_tree_arrays(game, options)
+        # In a learned model no path is longer than the budget, which is not known yet.
+        depth = self.work.max_depth if options.evaluator.model is None else 1
         self.queue = EvaluationQueue(
-            game, options.evaluator, arrays.path, num_trees, options.leaves, self.work.max_depth
+            game, options.evaluator, arrays.path, num_trees, options.leaves, depth
         )
         self._frame: Frame | None = None
         self._shown: tuple[Storage | None, int] = None, 0  # the storage in the frame, its version
@@ -77,6 +80,11 @@ class Worker:
         with np.errstate(over="ignore"):
             batch = Batch._make(map(self._as_records, self._batch(storage)))
             return int(kernel.call(batch, queue.logits, queue.values, data))
+
+    def reserve_depth(self, depth: int) -> None:
+        """Let paths have as many edges."""
+        if self.queue.reserve_depth(min(depth, self.work.max_depth)):
+            self._frame = None  # it has the addresses of the earlier ones
 
     def _batch(self, storage: Storage) -> Batch:
         return batch_of(storage, self.work, self.queue, self.rngs)
@@ -494,10 +502,17 @@ class BatchedSearch:
                 f"a batched search is for actions that are numbers; those of {game.name} are "
                 "vectors: search its states one by one"
             )
-        self.game, self.num_trees = game, num_trees
+        self.num_trees = num_trees
         self.options: Options = resolve(game, **options)
-        self.composition = compose(game, self.options, many=True)
-        layout = self.composition.layout
+        self._latent = None
+        if self.options.evaluator.model is None:
+            self.composition = compose(game, self.options, many=True)
+        else:
+            self._latent = LatentTrees(game, num_trees, self.options)
+            self.composition = self._latent.compose(self.options)
+        # That of the roots, and that of the trees, whose states a learned model may imagine.
+        self.root_game, self.game = game, self.composition.game
+        game, layout = self.game, self.composition.layout
         example = Tree(game, game.start(), layout, 1, 1)
         if self.options.sees_range(game):
             example.forget_range(seen=True)
@@ -516,6 +531,10 @@ class BatchedSearch:
         self._budgets = np.zeros(num_trees, np.int64)
         self._piece, self._num_begun = self.FIRST_PIECE, 0  # simulations, of all trees
         worker.queue.queues["stops_when_ready"] = self._has_pieces
+        worker.queue.queues["resumes_first"] = True  # answers come in batches
+        if self._latent is not None:
+            roots = self._storage.root_arrays["roots"]
+            worker.queue.answer = partial(self._latent.answer, roots=roots)
 
     # Searching.
 
@@ -539,7 +558,7 @@ class BatchedSearch:
         if num_simulations < 1:
             raise ValueError(f"num_simulations must be at least 1; got {num_simulations}")
         seed = whole("seed", seed)
-        queues, game = self._driver.queue.queues, self.game
+        queues, game = self._driver.queue.queues, self.root_game
         index = np.asarray(trees, np.int64)
         if not (isinstance(states, np.ndarray) and states.dtype == game.dtype):
             states = np.array([game.copy(state) for state in states], game.dtype)
@@ -551,6 +570,9 @@ class BatchedSearch:
             raise ValueError(
                 "a tree needs a root with a player to move; got a chance state, or one that is over"
             )
+        if self._latent is not None:
+            states = self._latent.set_roots(index, states, num_simulations)
+            self._driver.workers[0].reserve_depth(num_simulations + 1)
         self._storage.set_roots(index, states)
         queues["budget"][index], queues["phase"][index] = num_simulations, RESET
         self._budgets[index] = num_simulations
@@ -736,12 +758,20 @@ class BatchedSearch:
                 at = actions.index(edge["action"])
                 block[at] = edge[names]
                 if edge["first"] != NONE:
-                    after, _ = game.step(state, int(edge["action"]))
-                    nodes.append((block[at : at + 1], edge, after))
+                    nodes.append((block[at : at + 1], edge, self._state_behind(state, edge)))
             target["first"], target["num_edges"] = used, len(actions)
             blocks.append(block)
             used += len(block)
         return np.concatenate(blocks)
+
+    def _state_behind(self, state: np.record, edge: np.void) -> np.record:
+        """The state behind an edge of a state."""
+        if not self.composition.layout.answers:
+            return self.game.step(state, int(edge["action"]))[0]
+        after = self.game.copy(state)
+        for name, source in (("row", "row"), ("count", "count"), ("to_play", "mover")):
+            after[name] = edge[source]
+        return after
 
 
 @cache

@@ -343,6 +343,19 @@ def _conflicts(game: Game, options: Options) -> list[str]:
             f"the evaluator {evaluator.name} needs observations, and {game.name} has none: give "
             "Game observe= and observation_shape=",
         ),
+        *[
+            (
+                evaluator.model is not None and bool(given),
+                f"{name}= needs the rules of the game, and {evaluator.name} is a learned model, "
+                "which knows no more than its answers: omit it",
+            )
+            for name, given in (
+                ("solver", options.solver),
+                ("transpositions", options.transpositions),
+                ("open_loop", options.open_loop),
+                ("widening", options.widening),
+            )
+        ],
         (
             selection.at_root,
             f"selection={selection.name} is for the root alone: give it as root_selection=",

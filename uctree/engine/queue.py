@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -64,10 +65,11 @@ class EvaluationQueue:
             self.width = max(self.width, game.max_outcomes)
         # Batches replace these arrays; answers are written into them, and are not rounded.
         num_results = rows if evaluator.answers else 1
-        number: Any = np.float64 if evaluator.answers else np.float32
+        number: Any = evaluator.number
         self.logits: np.ndarray = np.zeros((num_results, self.width), number)
         self.values: np.ndarray = np.zeros((num_results, game.num_players), number)
         self._make_cache(0 if batch is None else batch.cache_bytes)
+        self.answer: Callable[[EvaluationQueue], None] | None = None  # of a learned model
 
     def _make_cache(self, num_bytes: int) -> None:
         """Make as many cache entries as fit, a power of two."""
@@ -92,6 +94,9 @@ class EvaluationQueue:
             return
         rows = self.observations[:count] if batch.observes else self.requested_states[:count]
         try:
+            if self.answer is not None:
+                self.answer(self)
+                return
             logits, values = batch.value(rows)
             if self.evaluator.gives_priors:
                 self.logits = self._checked(logits, count, self.width, "logits", "num_actions")
@@ -117,6 +122,15 @@ class EvaluationQueue:
                 f"{name} of {self.game.name}; got {list(array.shape)}"
             )
         return array
+
+    def reserve_depth(self, depth: int) -> bool:
+        """Make paths at least this long; whether they had to be replaced."""
+        if depth <= self.paths.shape[1]:
+            return False
+        longer = np.zeros((len(self.paths), depth), self.paths.dtype)
+        longer[:, : self.paths.shape[1]] = self.paths
+        self.paths = longer
+        return True
 
     @property
     def is_paused(self) -> bool:

@@ -65,7 +65,7 @@ def root_arrays(game: Game, options: Options, num_trees: int) -> dict[str, np.nd
 
 def untried_dtype(options: Options) -> type:
     """The dtype of log-priors of actions without an edge: that of the evaluator's results."""
-    return np.float64 if options.evaluator.batch is None else np.float32
+    return np.float64 if options.evaluator.batch is None else options.evaluator.number
 
 
 def one_tree_arrays(game: Game, options: Options) -> dict[str, np.ndarray]:

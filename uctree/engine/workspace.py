@@ -82,6 +82,8 @@ class Workspace:
         root_parameters = options.root_selection.parameters
         work["root_parameters"][: len(root_parameters)] = root_parameters
         work["backup_parameter"] = options.backup.parameter
+        both = options.selection, options.root_selection
+        work["smallest_range"] = max(rule.smallest_range for rule in both)
         work["amaf_first"] = -1
         for rule in (options.root_selection, options.selection):
             if rule.amaf is not None:
@@ -124,6 +126,7 @@ def work_dtype(game: Game, options: Options, layout: Layout) -> np.dtype:
             ("parameters", float, (max(1, len(options.selection.parameters)),)),
             ("root_parameters", float, (max(1, len(options.root_selection.parameters)),)),
             ("backup_parameter", float),
+            ("smallest_range", float),  # of returns, that is stretched to [0, 1]
             ("amaf_parameter", float),
             ("amaf_threshold", np.int64),
             ("amaf_nodes", np.int64, (players,)),

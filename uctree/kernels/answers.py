@@ -13,6 +13,11 @@ STATE = np.dtype(
 )
 
 
+# A state of a learned model. `tree` is the number of its tree, and `row` that of its hidden state
+# in the tree; the root has row 0.
+HIDDEN_STATE = np.dtype([*STATE.descr, ("tree", np.int32)])
+
+
 def list_numbers(state: Any, actions: np.ndarray, data: Any) -> int:
     """The `legal` of kernels: actions are numbered in every state."""
     for i in range(state.count):
@@ -27,3 +32,17 @@ def no_step(state: Any, action: int, reward: np.ndarray, data: Any) -> None:
 def no_outcomes(state: Any, outcomes: np.ndarray, probabilities: np.ndarray, data: Any) -> int:
     """The `chance` of kernels, which is never called."""
     return np.int64(0)
+
+
+def list_imagined(state: Any, actions: np.ndarray, data: Any) -> int:
+    """The `legal` of kernels in a learned model: all actions, at the root those that are legal.
+
+    Below the root nobody knows what is legal. `data[0]` has the legal actions of each root.
+    """
+    if state.row == 0:
+        for i in range(state.count):
+            actions[i] = data[0][state.tree, i]
+    else:
+        for i in range(state.count):
+            actions[i] = i
+    return np.int64(state.count)

@@ -355,7 +355,7 @@ def widen_range(search: Search, edge: int, returns: np.ndarray) -> None:
         if value < tree.low[player] or value > tree.high[player]:
             tree.low[player] = min(tree.low[player], value)
             tree.high[player] = max(tree.high[player], value)
-            span = tree.high[player] - tree.low[player]
+            span = max(tree.high[player] - tree.low[player], search.work.smallest_range)
             tree.factor[player] = 1.0 / span if span > NARROWEST else 0.0
 
 

@@ -83,6 +83,7 @@ QUEUE = np.dtype(
         ("simulations_before", np.int64),  # `tree.simulations` when the root's evaluation began
         ("since_root_before", np.int64),
         ("is_ordered", np.int64),  # whether simulations are resumed in the order of their questions
+        ("resumes_first", np.int64),  # whether answered simulations end before others begin
         ("num_asked", np.int64),  # questions so far
         *gumbel.HALVING_FIELDS,
     ]
@@ -162,7 +163,10 @@ def step_tree(batch: Batch, number: int, logits: np.ndarray, values: np.ndarray,
     is_entered = False
     while True:
         if HAS_ANSWERS and (
-            tree.remaining <= 0 or control.is_paused or queue.num_waiting >= num_slots
+            queue.resumes_first
+            or tree.remaining <= 0
+            or control.is_paused
+            or queue.num_waiting >= num_slots
         ):
             ready_answered(batch, number)
         is_resumed = HAS_BATCH_EVALUATOR and queue.num_ready > 0

@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 
 from uctree import specs
-from uctree.arena.agents import SearchAgent
+from uctree.arena.agents import SearchAgent, derived_seed
 from uctree.errors import UctreeError
 from uctree.game import Game
+from uctree.learn.batched_play import NetworkSearch
 from uctree.learn.run import Learned, Run, load
 
 if TYPE_CHECKING:
@@ -42,11 +44,14 @@ class NetworkAgent:
         self.settings = {"num_simulations": num_simulations, "seconds": seconds} | options
         budget = {} if num_simulations or seconds else {"num_simulations": 1}
         SearchAgent(**self.settings | budget)  # raises if an option is unknown
-        self.agent: SearchAgent | None = None
+        self.agent: SearchAgent | ModelAgent | None = None
 
     def prepare(self, game: Game) -> None:
         """Load the network and compile the search; UctreeError if its game is another one."""
         learned = self._load(game)
+        if learned.is_model:
+            self.agent = ModelAgent(learned, **self.settings)
+            return
         settings = self.settings | {"evaluator": learned.evaluator()}
         if self.settings["num_simulations"] is None and self.settings["seconds"] is None:
             settings["num_simulations"] = learned.options.num_simulations
@@ -70,10 +75,40 @@ class NetworkAgent:
         self._prepared.watch(state, action)
 
     @property
-    def _prepared(self) -> SearchAgent:
+    def _prepared(self) -> SearchAgent | ModelAgent:
         if self.agent is None:
             raise UctreeError("call begin(game, player, seed) before act(state) or watch(...)")
         return self.agent
+
+
+class ModelAgent:
+    """An agent that plays the action of a search in a learned model."""
+
+    def __init__(
+        self, learned: Learned, *, num_simulations: int | None, seconds: float | None,
+        **options: Any,
+    ) -> None:  # fmt: skip
+        if seconds is not None or options:
+            given = [*(["seconds"] if seconds is not None else []), *options]
+            raise UctreeError(
+                f"a search in a learned model has no {', '.join(given)}: give num_simulations "
+                "alone; the other options are those of its training"
+            )
+        self.game = learned.game
+        self.search = NetworkSearch(
+            self.game, learned.evaluator(), msgspec.structs.replace(learned.options, num_trees=1),
+            num_simulations,
+        )  # fmt: skip
+
+    def begin(self, game: Game, player: int, seed: int) -> None:
+        self.seed, self.ply = seed, 0
+
+    def act(self, state: np.record) -> int:
+        root = self.search.roots([state], [derived_seed(self.seed, self.ply)])[0]
+        return self.search.action(root)
+
+    def watch(self, state: np.record, action: int) -> None:
+        self.ply += 1
 
 
 def network_agent(text: str, iteration: int | None = None) -> NetworkAgent:

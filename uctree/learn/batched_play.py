@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from uctree.engine.driver import BatchedSearch, Root
 from uctree.errors import UctreeError
 from uctree.evaluators import Evaluator
 from uctree.game import Game, State
+from uctree.learn.latent import predict_roots
 from uctree.learn.options import Options, fill_in
 from uctree.learn.replay import observe_states
 from uctree.learn.selfplay import search_options
@@ -64,6 +66,24 @@ class NetworkSearch:
         return root.improved() if self.is_gumbel else root.visits / root.visits.sum()
 
 
+class PolicyAlone:
+    """Plays the action with the largest prior, without search; an opponent of searches."""
+
+    def __init__(self, game: Game, evaluator: Evaluator) -> None:
+        self.game, self.evaluator = game, evaluator
+
+    def roots(self, states: Sequence[State], seeds: Sequence[int]) -> list[Any]:
+        """The action of each state."""
+        priors, _ = predict(self.game, self.evaluator, states)
+        return priors.argmax(axis=1).tolist()
+
+    def action(self, root: Any) -> int:
+        return int(root)
+
+
+Searches = NetworkSearch | PolicyAlone
+
+
 def predict(
     game: Game, evaluator: Evaluator, states: Sequence[State]
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -72,6 +92,8 @@ def predict(
     Priors are [n, num_actions], 0 for illegal actions. Values are [n, num_players], that of the
     player to move first.
     """
+    if evaluator.model is not None:
+        return _predict_by_model(game, evaluator.model, states)
     network = evaluator.batch
     if network is None or not network.observes:
         raise UctreeError(
@@ -85,13 +107,37 @@ def predict(
         batch = observe_states(game, states[part])
         logits, values[part] = network.value(batch.observations)
         assert logits is not None, "a network gives priors"
-        logits = np.where(batch.legal, logits.astype(float), -np.inf)
-        weights = np.exp(logits - logits.max(axis=1, keepdims=True))
-        priors[part] = weights / weights.sum(axis=1, keepdims=True)
-    if game.zero_sum:  # as in a search
+        priors[part] = masked_softmax(logits, batch.legal)
+    return priors, _as_in_search(game, values)
+
+
+def _predict_by_model(
+    game: Game, model: Any, states: Sequence[State]
+) -> tuple[np.ndarray, np.ndarray]:
+    """As `predict`, by the representation and the prediction of a learned model."""
+    priors = np.zeros((len(states), game.num_actions))
+    values = np.zeros((len(states), game.num_players))
+    for first in range(0, len(states), MAX_BATCH):
+        part = slice(first, first + MAX_BATCH)
+        legal, logits, values[part] = predict_roots(game, model.functions, states[part])
+        priors[part] = masked_softmax(logits, legal)
+    return priors, _as_in_search(game, values)
+
+
+def masked_softmax(logits: np.ndarray, legal: np.ndarray) -> np.ndarray:
+    """The softmax over the legal actions of each row; 0 for the others."""
+    logits = np.where(legal, logits.astype(float), -np.inf)
+    weights = np.exp(logits - logits.max(axis=1, keepdims=True))
+    shares: np.ndarray = weights / weights.sum(axis=1, keepdims=True)
+    return shares
+
+
+def _as_in_search(game: Game, values: np.ndarray) -> np.ndarray:
+    """The values of a zero-sum game as searches use them: half the difference of both."""
+    if game.zero_sum:
         values[:, 0] = 0.5 * (values[:, 0] - values[:, 1])
         values[:, 1] = -values[:, 0]
-    return priors, values
+    return values
 
 
 # --- games ---------------------------------------------------------------------------------------
@@ -108,7 +154,7 @@ class SearchedPly:
 class NetworkSeat:
     """An agent whose action is set by a batched search before it is to act."""
 
-    def __init__(self, search: NetworkSearch, searched: list[SearchedPly]) -> None:
+    def __init__(self, search: Searches, searched: list[SearchedPly]) -> None:
         self.search, self.searched = search, searched
 
     def begin(self, game: Game, player: int, seed: int) -> None:
@@ -121,9 +167,10 @@ class NetworkSeat:
     def search_seed(self) -> int:
         return derived_seed(self.seed, self.ply)
 
-    def decide(self, root: Root) -> None:
+    def decide(self, root: Any) -> None:
         """Choose an action by the search of the current state, and record the search."""
-        self.searched.append(SearchedPly(self.ply, root))
+        if isinstance(root, Root):
+            self.searched.append(SearchedPly(self.ply, root))
         self.action = self.search.action(root)
 
     def act(self, state: np.record) -> int:
@@ -146,7 +193,7 @@ class BatchedGame:
         return self.result
 
 
-def network_seat(search: NetworkSearch, searched: list[SearchedPly]) -> Callable[[], Agent]:
+def network_seat(search: Searches, searched: list[SearchedPly]) -> Callable[[], Agent]:
     """A function that makes the agent of a network."""
     return lambda: NetworkSeat(search, searched)
 
@@ -200,7 +247,7 @@ class _ActiveGame:
 
 def _decide(active: Sequence[_ActiveGame]) -> None:
     """Let each network search the states of all games in which it is to move."""
-    groups: dict[NetworkSearch, list[_ActiveGame]] = {}
+    groups: dict[Searches, list[_ActiveGame]] = {}
     for each in active:
         assert each.seat is not None
         groups.setdefault(each.seat.search, []).append(each)

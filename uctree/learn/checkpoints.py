@@ -4,6 +4,7 @@
       weights.safetensors      the network
       averaged.safetensors     its averaged weights, if weights are averaged
       optimizer.safetensors    tensors of the optimiser, named index.name
+      learning.safetensors     other arrays of the training, as priorities, if it has any
       manifest.json            all the rest, with size and SHA-256 of each file, and a checksum
 
 A folder is self-contained: its manifest has the game, the options and the network's description.
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 FORMAT = "uctree checkpoint"
 VERSION = 1
-WEIGHTS, AVERAGED, OPTIMIZER = "weights", "averaged", "optimizer"
+WEIGHTS, AVERAGED, OPTIMIZER, LEARNING = "weights", "averaged", "optimizer", "learning"
 
 Arrays = dict[str, np.ndarray]
 Weights = Union["torch.nn.Module", Mapping[str, Any]]  # a module, or its tensors by name
@@ -59,6 +60,7 @@ class Checkpoint:
     network: dict[str, Any]  # from `network.describe`
     game: dict[str, Any]  # from `describe_game`
     options: dict[str, Any]
+    learning: Arrays = field(default_factory=dict, repr=False)  # other arrays of the training
     weights_sha256: str = ""  # of the file
     folder: Path | None = None
 
@@ -223,6 +225,8 @@ def write(folder: Path, checkpoint: Checkpoint) -> Checkpoint:
         contents[AVERAGED] = save(checkpoint.averaged)
     if checkpoint.settings:
         contents[OPTIMIZER] = save(checkpoint.optimizer)
+    if checkpoint.learning:
+        contents[LEARNING] = save(checkpoint.learning)
     written = {
         f"{name}.safetensors": {
             "bytes": len(content),
@@ -298,7 +302,7 @@ def read(folder: Path) -> Checkpoint:
         manifest = _read_manifest(folder / "manifest.json")
         arrays = {
             name: _read_arrays(folder / f"{name}.safetensors", manifest.files)
-            for name in (WEIGHTS, AVERAGED, OPTIMIZER)
+            for name in (WEIGHTS, AVERAGED, OPTIMIZER, LEARNING)
         }
     except OSError as error:
         name = Path(error.filename or folder).name
@@ -314,7 +318,7 @@ def read(folder: Path) -> Checkpoint:
         optimizer=arrays[OPTIMIZER] or {}, settings=manifest.optimizer,
         counters=manifest.counters, generators=manifest.generators,
         replay_end=manifest.replay_end, network=manifest.network, game=manifest.game,
-        options=manifest.options, folder=folder,
+        options=manifest.options, learning=arrays[LEARNING] or {}, folder=folder,
         weights_sha256=manifest.files[f"{WEIGHTS}.safetensors"].sha256,
     )  # fmt: skip
 

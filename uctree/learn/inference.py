@@ -13,7 +13,7 @@ import logging
 import os
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -172,24 +172,35 @@ def onnx_evaluator(
 def onnx_bytes(model: nn.Module, game: Game | None) -> bytes:
     """The bytes of an ONNX file of a network."""
     torch, network = load_module("torch"), load_module("uctree.learn.network")
+    shape: Any
     if game is not None:
-        shape: Any = game.observation_shape
+        shape = game.observation_shape
     elif isinstance(model, network.Network):
         shape = model.description["observation_shape"]
     else:
         raise ValueError('backend="onnx" needs the game, for the observation shape: pass game=')
-    names = ["observations", "logits", "values"]
+    content = export_bytes(
+        model, (torch.zeros(2, *shape),), ("observations",), ("logits", "values")
+    )
+    _check_export(model, content, shape)
+    return content
+
+
+def export_bytes(
+    module: nn.Module, inputs: tuple[Any, ...], names: Sequence[str], outputs: Sequence[str]
+) -> bytes:
+    """The bytes of an ONNX file of a module, whose inputs and outputs have n rows."""
+    torch, network = load_module("torch"), load_module("uctree.learn.network")
     buffer: Any = io.BytesIO()
-    with network.evaluating(model), warnings.catch_warnings():
+    with network.evaluating(module), warnings.catch_warnings():
         # The newer exporter, which the warning recommends, needs one more package.
         warnings.simplefilter("ignore", DeprecationWarning)
         torch.onnx.export(
-            model, (torch.zeros(2, *shape),), buffer, dynamo=False, input_names=names[:1],
-            output_names=names[1:], dynamic_axes={name: {0: "n"} for name in names},
+            module, inputs, buffer, dynamo=False, input_names=list(names),
+            output_names=list(outputs),
+            dynamic_axes={name: {0: "n"} for name in (*names, *outputs)},
         )  # fmt: skip
-    content = buffer.getvalue()
-    _check_export(model, content, shape)
-    return bytes(content)
+    return bytes(buffer.getvalue())
 
 
 def int8_bytes(model: nn.Module, game: Game, observations: np.ndarray) -> bytes:
@@ -278,16 +289,21 @@ def _check_export(model: nn.Module, content: bytes, shape: tuple[int, ...]) -> N
         )
 
 
-def _onnx_predictor(content: bytes, name: str = "the network", threads: int = 1) -> Predictor:
+def onnx_session(content: bytes, name: str = "the network", threads: int = 1) -> Any:
+    """A session of ONNX Runtime; UctreeError if the bytes are no network."""
     onnxruntime = load_module("onnxruntime")
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.log_severity_level = 4  # errors are raised, not printed
     try:
-        session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+        return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # ONNX Runtime has a dozen classes without a common base
         raise UctreeError(f"{name} is not an ONNX network that can be run: {error}") from error
+
+
+def _onnx_predictor(content: bytes, name: str = "the network", threads: int = 1) -> Predictor:
+    session = onnx_session(content, name, threads)
 
     def predict(observations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         logits, values = session.run(["logits", "values"], {"observations": observations})

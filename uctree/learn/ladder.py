@@ -18,15 +18,27 @@ from uctree.arena.standings import MatchResult
 from uctree.errors import UctreeError
 from uctree.evaluators import Evaluator
 from uctree.game import Game
-from uctree.learn.batched_play import BatchedGame, NetworkSearch, network_seat, play_batched
+from uctree.learn.batched_play import (
+    BatchedGame,
+    NetworkSearch,
+    PolicyAlone,
+    Searches,
+    network_seat,
+    play_batched,
+)
 from uctree.learn.diagnosis import diagnose, finite_interval
+from uctree.learn.environments import Played, play_environment
 from uctree.learn.exact import agreement
+from uctree.learn.latent import network_with_rules
+from uctree.learn.model_error import Decisions, decisions_of, model_errors
 from uctree.learn.options import Options
+from uctree.learn.targets import n_step_returns
 
 if TYPE_CHECKING:
     from uctree.learn.run import Run
 
 NETWORK, PAST = "network", "past"
+RULES, POLICY = "rules", "policy"  # a model's network with the game's rules; without search
 OPPONENTS: dict[str, str] = {
     "random": "random",
     "greedy": "greedy",
@@ -58,11 +70,17 @@ def measure(
     """
     if options.ladder_games < 1:
         raise UctreeError("ladder_games=0: a measurement needs at least 1 game per opponent")
+    if game.environment is not None:
+        return measure_environment(game, evaluator, options, seed=seed, progress=progress)
     began = time.monotonic()
     network = NetworkSearch(game, evaluator, options)
-    opponents: dict[str, AgentSource | NetworkSearch] = {**OPPONENTS}
+    opponents: dict[str, AgentSource | Searches] = {**OPPONENTS}
     if past is not None:
         opponents[PAST] = NetworkSearch(game, past, options)
+    if evaluator.model is not None:
+        by_rules = network_with_rules(evaluator.model.functions)
+        opponents[RULES] = NetworkSearch(game, by_rules, options)
+        opponents[POLICY] = PolicyAlone(game, evaluator)
     plan = _plan(game, network, opponents, options.ladder_games, seed)
     own_games = plan.pop(NETWORK)
     games = [each for against in plan.values() for each in against] + own_games
@@ -75,6 +93,9 @@ def measure(
         "diagnosis": diagnose(network, own_games),
         "exact": agreement(game, evaluator, options, seed=seed),
     }
+    if evaluator.model is not None:
+        episodes = [decisions_of(game, each) for each in own_games]
+        found["model"] = model_errors(game, evaluator.model, episodes, options.unroll_steps)
     counter.count()
     return found | {"seconds": time.monotonic() - began}
 
@@ -91,11 +112,57 @@ class _Counter:
             self.progress(self.done, self.total)
 
 
+def strength(row: Mapping[str, Any]) -> float:
+    """How strong a measured checkpoint was: its mean score, or the mean return of one player."""
+    games = [each for name, each in row["games"].items() if name in OPPONENTS]
+    numbers = [each["mean_return"] if "mean_return" in each else each["score"] for each in games]
+    return float(np.mean(numbers))
+
+
+def measure_environment(
+    game: Game, evaluator: Evaluator, options: Options, *, seed: int = 0,
+    progress: OnProgress | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """The returns of a model in its environment: by search, by its policy alone, and at random."""
+    began, count = time.monotonic(), options.ladder_games
+    counter = _Counter(3 * count, progress)
+    seeds = [seed * 1_000_003 + i for i in range(count)]
+    search, policy = NetworkSearch(game, evaluator, options), PolicyAlone(game, evaluator)
+
+    def by(agent: Searches) -> list[Played]:
+        def choose(states: list[np.record], at: list[int]) -> list[int]:
+            return [agent.action(root) for root in agent.roots(states, at)]
+
+        return play_environment(game, choose, seeds, counter.count)
+
+    def at_random(states: list[np.record], at: list[int]) -> list[int]:
+        return [int(np.random.default_rng(each).integers(game.num_actions)) for each in at]
+
+    own = by(search)
+    others = {POLICY: by(policy), ANCHOR: play_environment(game, at_random, seeds, counter.count)}
+    games = {
+        name: _compare_numbers([each.total for each in own], [each.total for each in played])
+        for name, played in others.items()
+    }
+    episodes = [
+        Decisions(each.states, each.actions, np.array(each.rewards),
+                  n_step_returns(each.rewards, discount=game.discount))
+        for each in own
+    ]  # fmt: skip
+    return {
+        "seed": seed,
+        "simulations": search.num_simulations,
+        "games": games,
+        "model": model_errors(game, evaluator.model, episodes, options.unroll_steps),
+        "seconds": time.monotonic() - began,
+    }
+
+
 # --- games to play -------------------------------------------------------------------------------
 
 
 def _plan(
-    game: Game, network: NetworkSearch, opponents: Mapping[str, AgentSource | NetworkSearch],
+    game: Game, network: NetworkSearch, opponents: Mapping[str, AgentSource | Searches],
     num_games: int, seed: int,
 ) -> dict[str, list[BatchedGame]]:  # fmt: skip
     """The games against each opponent by its name, and those of the network against itself."""
@@ -129,13 +196,13 @@ def _tasks(game: Game, num_games: int, seed: int) -> list[Task]:
     raise AssertionError("the last one returns or raises")
 
 
-def _batched_game(
-    game: Game, task: Task, sides: Sequence[AgentSource | NetworkSearch]
-) -> BatchedGame:
+def _batched_game(game: Game, task: Task, sides: Sequence[AgentSource | Searches]) -> BatchedGame:
     """A game between these sides; the first is named `network`, the others `opponent`."""
     made = BatchedGame(game, task, {})
     sources = [
-        network_seat(side, made.searched) if isinstance(side, NetworkSearch) else side
+        network_seat(side, made.searched)
+        if isinstance(side, (NetworkSearch, PolicyAlone))
+        else side
         for side in sides
     ]
     names = [NETWORK] + ["opponent"] * (len(sides) - 1)
@@ -183,8 +250,14 @@ def _table(points: np.ndarray) -> np.ndarray:
 
 def _compare_returns(own: Sequence[BatchedGame], others: Sequence[BatchedGame]) -> dict[str, Any]:
     """Returns of the network and of an opponent, with the same openings and chance outcomes."""
-    mine = np.array([each.record.returns[0] for each in own])
-    theirs = np.array([each.record.returns[0] for each in others])
+    return _compare_numbers(
+        [each.record.returns[0] for each in own], [each.record.returns[0] for each in others]
+    )
+
+
+def _compare_numbers(own: Sequence[float], others: Sequence[float]) -> dict[str, Any]:
+    """Returns of the network and of an opponent in the same episodes."""
+    mine, theirs = np.array(own, float), np.array(others, float)
     return {
         "games": len(mine),
         "mean_return": float(mine.mean()),
@@ -230,7 +303,12 @@ def ratings(run: Run) -> LadderRatings | None:
     rows = run.metrics("ladder")
     if not rows or run.game.num_players == 1:
         return None
-    pairings = [(row, name, _opponent_name(row, name)) for row in rows for name in row["games"]]
+    pairings = [
+        (row, name, _opponent_name(row, name))
+        for row in rows
+        for name in row["games"]
+        if name not in (RULES, POLICY)  # which differ from checkpoint to checkpoint
+    ]
     steps = {row["iteration"] for row in rows} | {
         row["past"] for row, name, _ in pairings if name == PAST
     }

@@ -24,9 +24,9 @@ from torch.nn import functional
 
 from uctree.errors import BrokenGame, UctreeError
 from uctree.game import Game
+from uctree.learn.options import SMALL_BOARD
 from uctree.learn.targets import squash, unsquash
 
-SMALL_BOARD = 16  # cells of a plane up to which an mlp is as good as a tower, and much faster
 HEAD_CHANNELS = 8  # planes that a head of a tower reads
 LARGEST_SIZE, LARGEST_DEPTH = 1_000_000, 1_000  # of a network from a file
 LARGEST_ATOM = 300  # the largest atom of a categorical value head: returns of about 58,700
@@ -46,7 +46,7 @@ def mlp(
             values are learned on the scale of `targets.squash`.
         seed: the same seed gives the same weights.
     """
-    return _seeded(seed, _description(game, "mlp", width, depth, bounded))
+    return _seeded(seed, description_of(game, "mlp", width, depth, bounded))
 
 
 def tower(
@@ -58,7 +58,7 @@ def tower(
             f"a tower needs planes, [channels, rows, cols]; {game.name} has "
             f"observation_shape={game.observation_shape}: use mlp(game)"
         )
-    return _seeded(seed, _description(game, "tower", width, depth, bounded))
+    return _seeded(seed, description_of(game, "tower", width, depth, bounded))
 
 
 def default_network(
@@ -71,7 +71,7 @@ def default_network(
     return make(game, seed=seed, **{k: v for k, v in sizes.items() if v is not None})
 
 
-def _description(
+def description_of(
     game: Game, kind: str, width: int, depth: int, bounded: bool | None
 ) -> dict[str, Any]:
     """The description of a network for a game."""
@@ -92,7 +92,7 @@ def _description(
         "num_players": game.num_players,
         # The first value belongs to another player in every state, so all have one range.
         "value_range": None if known is None else [float(known.min()), float(known.max())],
-        "per_cell": kind == "tower" and _actions_are_cells(game),
+        "per_cell": kind.startswith("tower") and _actions_are_cells(game),
     }
 
 
@@ -118,13 +118,6 @@ def build(description: Mapping[str, Any]) -> Network:
     return _seeded(0, description)
 
 
-def outline(description: Mapping[str, Any]) -> Network:
-    """The network of a description without memory for its weights: names and shapes alone."""
-    _check_description(description)
-    with torch.device("meta"):
-        return Network(**description)
-
-
 def _check_description(description: Mapping[str, Any]) -> None:
     """Raise UctreeError for a description of no network, or of one that is too large."""
     if description.get("kind") == "own":
@@ -143,19 +136,19 @@ def _check_description(description: Mapping[str, Any]) -> None:
             'not the description of a network, which has kind "mlp" or "tower"; got '
             f"kind={str(description['kind'])[:100]!r}"
         )
-    if not _is_sized(**description):
+    if not are_sizes(**description):
         raise UctreeError(
             f"not the description of a network with sizes from 1 to {LARGEST_SIZE:,} and a depth "
             f"of at most {LARGEST_DEPTH:,}; got {str(description)[:500]}"
         )
 
 
-def _is_sized(
+def are_sizes(
     *, kind: Any, width: Any, depth: Any, observation_shape: Any, num_actions: Any,
     num_players: Any, value_range: Any, per_cell: Any,
 ) -> bool:  # fmt: skip
     """Whether these are the arguments of a network that is not too large."""
-    dims = (3, 3) if kind == "tower" else (1, 8)
+    dims = (3, 3) if kind.startswith("tower") else (1, 8)
     if not isinstance(observation_shape, list) or not dims[0] <= len(observation_shape) <= dims[1]:
         return False
     sizes = [width, depth, num_actions, num_players, *observation_shape]
@@ -210,8 +203,8 @@ class Network(nn.Module):
         num_outputs = self.value_head.num_outputs
         if kind == "mlp":
             self.body = _layers(math.prod(observation_shape), width, depth)
-            self.policy: nn.Module = _zero(nn.Linear(width, num_actions))
-            self.value: nn.Module = _zero(nn.Linear(width, num_outputs))
+            self.policy: nn.Module = zero_layer(nn.Linear(width, num_actions))
+            self.value: nn.Module = zero_layer(nn.Linear(width, num_outputs))
             return
         channels, rows, cols = observation_shape
         num_flat = HEAD_CHANNELS * rows * cols
@@ -220,11 +213,11 @@ class Network(nn.Module):
         )
         self.policy = (
             CellPolicy(width, num_actions - rows * cols) if per_cell
-            else nn.Sequential(*_flat(width), _zero(nn.Linear(num_flat, num_actions)))
+            else nn.Sequential(*_flat(width), zero_layer(nn.Linear(num_flat, num_actions)))
         )  # fmt: skip
         self.value = nn.Sequential(
             *_flat(width), nn.Linear(num_flat, width), nn.ReLU(),
-            _zero(nn.Linear(width, num_outputs)),
+            zero_layer(nn.Linear(width, num_outputs)),
         )  # fmt: skip
 
     def heads(self, observations: Tensor) -> tuple[Tensor, Tensor]:
@@ -259,7 +252,7 @@ def _flat(width: int) -> list[nn.Module]:
     return [_convolution(width, HEAD_CHANNELS, 1), nn.ReLU(), nn.Flatten()]
 
 
-def _zero(layer: nn.Linear | nn.Conv2d) -> nn.Module:
+def zero_layer(layer: nn.Linear | nn.Conv2d) -> nn.Module:
     """The layer with all weights zero."""
     nn.init.zeros_(layer.weight)
     if layer.bias is not None:
@@ -286,9 +279,10 @@ class CellPolicy(nn.Module):
     def __init__(self, width: int, num_extra: int) -> None:
         super().__init__()
         self.cells = nn.Sequential(
-            _convolution(width, width, 1), nn.ReLU(), _zero(nn.Conv2d(width, 1, 1)), nn.Flatten()
-        )
-        self.extra = _zero(nn.Linear(width, num_extra)) if num_extra else None
+            _convolution(width, width, 1), nn.ReLU(), zero_layer(nn.Conv2d(width, 1, 1)),
+            nn.Flatten(),
+        )  # fmt: skip
+        self.extra = zero_layer(nn.Linear(width, num_extra)) if num_extra else None
 
     def forward(self, planes: Tensor) -> Tensor:
         logits: Tensor = self.cells(planes)
@@ -434,7 +428,7 @@ def check_module(network: Any) -> None:
 def check_network(network: nn.Module, game: Game) -> None:
     """Raise BrokenGame if a module is not a network for a game; it is run once."""
     check_module(network)
-    _description(game, "mlp", 1, 1, None)  # raises if no network can learn the game
+    description_of(game, "mlp", 1, 1, None)  # raises if no network can learn the game
     name = type(network).__name__
     observations = torch.zeros(2, *(game.observation_shape or ()))
     expected = f"(logits [n, {game.num_actions}], values [n, {game.num_players}])"

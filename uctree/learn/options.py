@@ -41,7 +41,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """How a run is trained. Unless described otherwise, None lets the game decide."""
 
     # fmt: off
-    algorithm: Annotated[Literal["alphazero"], doc("how the network is trained")] = "alphazero"
+    algorithm: Annotated[Literal["alphazero", "muzero"], doc(
+        "alphazero searches with the game's rules and a network; muzero learns a model of the "
+        "rules, and searches in it")] = "alphazero"
     seed: Annotated[Number, doc("decides all random draws of the run")] = 0
 
     # Search.
@@ -52,9 +54,16 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         "whether self-play proves results and teaches the proven ones; for games that pay only "
         "at the end")] = False
     leaves: Annotated[Count, doc("leaves of one tree in a batch of the network")] = 1
-    root_selection: Annotated[Literal["puct", "gumbel"], doc("selection at the root")] = "puct"
+    root_selection: Annotated[Literal["puct", "gumbel"] | None, doc(
+        "selection at the root; None: puct, for muzero gumbel")] = None
     c: Annotated[Amount, doc("weight of exploration in PUCT")] = 1.25
     num_considered: Annotated[Count, doc("actions that a Gumbel root considers")] = 16
+    c_visit: Annotated[Amount, doc("visits that a Gumbel search adds to those of the root")] = 50.0
+    c_scale: Annotated[Amount, doc("weight of values in a Gumbel search")] = 0.1
+    rescale: Annotated[bool, doc(
+        "whether a Gumbel search stretches the values of a node to 0 ... 1")] = True
+    smallest_range: Annotated[Amount, doc(
+        "PUCT of muzero: the least range of returns that is stretched to 0 ... 1")] = 0.01
     noise_fraction: Annotated[Share, doc("share of noise in the priors of the root")] = 0.25
     noise_alpha: Annotated[Above0 | None, doc(
         "alpha of the Dirichlet noise; None: 10 / number of legal actions")] = None
@@ -75,19 +84,22 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         "simulations of the other searches; None: a quarter of num_simulations")] = None
     opening_plies: Annotated[Number, doc(
         "episodes begin with up to this number of random plies, which are not learned from")] = 0
-    playout_iterations: Annotated[Number, doc(
-        "in this number of iterations at the start, searches use playouts instead of the network; "
-        "they are cheaper and stronger than an untrained network")] = 0
+    playout_iterations: Annotated[Number | None, doc(
+        "in this number of iterations at the start, searches use playouts and the game's rules "
+        "instead of the network; they are cheaper and stronger than an untrained network; None: "
+        "0, for muzero 8 where the rules are known")] = None
     playout_simulations: Annotated[Count | None, doc(
         "simulations of searches with playouts; None: 20 times num_simulations")] = None
 
     # Targets.
-    policy_target: Annotated[Literal["visits", "gumbel"], doc(
-        "the policy target: shares of visits, or the improved policy of Gumbel")] = "visits"
+    policy_target: Annotated[Literal["visits", "gumbel"] | None, doc(
+        "the policy target: shares of visits, or the improved policy of Gumbel; None: visits, for "
+        "muzero that of the root's selection")] = None
     value_mix: Annotated[Share, doc(
         "share of the search's value in the value target; the rest is returns")] = 0.0
     value_plies: Annotated[Count | None, doc(
-        "n of n-step returns, which end with the search's value; None: to the end")] = None
+        "n of n-step returns, which end with the search's value; None: to the end; for muzero in "
+        "decisions, without plies of chance")] = None
     surprise_share: Annotated[Share, doc(
         "share of a position's weight that follows the KL divergence of the search's policy from "
         "the prior")] = 0.0
@@ -95,6 +107,20 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         "whether training positions are transformed by random symmetries of the game")] = True
     evaluation_symmetries: Annotated[bool, doc(
         "whether searches average the network over all symmetries of the game")] = False
+
+    # Learned models.
+    unroll_steps: Annotated[Count, doc("muzero: steps of the model in learning, K")] = 5
+    reward_weight: Annotated[Amount, doc("muzero: weight of the reward loss")] = 1.0
+    consistency_weight: Annotated[Amount, doc(
+        "muzero: weight of the consistency loss; 0: none, which takes half of the time")] = 1.0
+    learned_ends: Annotated[bool, doc(
+        "muzero: whether the model may say that an episode is over")] = False
+    priority_exponent: Annotated[Amount, doc(
+        "muzero: how much positions with larger value errors are drawn more often; 0: not")] = 0.0
+    priority_correction: Annotated[Share, doc(
+        "muzero: how much weights undo that in the losses")] = 1.0
+    reanalyse_share: Annotated[Amount, doc(
+        "muzero: earlier positions that are searched again, per new position")] = 0.0
 
     # Network.
     network: Annotated[Literal["mlp", "tower"] | None, doc(
@@ -127,7 +153,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     # Iterations, checkpoints.
     episodes_per_iteration: Annotated[Count | None, doc(
         "episodes of self-play per iteration; None: 32 to 256, about 4096 positions")] = None
-    draws: Annotated[Above0, doc("positions drawn in learning per new position")] = 4.0
+    draws: Annotated[Above0 | None, doc(
+        "positions drawn in learning per new position; None: 4, for muzero 32 on boards of up to "
+        "16 cells and 8 on others")] = None
     replay_window: Annotated[Count | None, doc(
         "newest positions that batches are drawn from; None: those of 25 iterations")] = None
     replay_start: Annotated[Count | None, doc(
@@ -146,6 +174,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     inference: Annotated[Literal["torch", "onnx", "int8"], doc(
         "what computes the network in searches; int8: ONNX with 8 bits in self-play, less exact, "
         "faster on processors with instructions for it")] = "onnx"
+    device: Annotated[Literal["auto", "cpu", "cuda", "mps"], doc(
+        "what computes learning, and searches with inference=torch; auto: a GPU if there is "
+        "one")] = "auto"
     tensorboard: Annotated[bool, doc("whether metrics are also written for TensorBoard")] = False
     max_hours: Annotated[Above0 | None, doc("hours after which the run ends")] = None
     max_iterations: Annotated[Count | None, doc(
@@ -164,7 +195,10 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
                 f"fast_simulations={least} is more than num_simulations={most}; give a fast search "
                 "fewer simulations than a full one"
             )
-        if self.policy_target == "gumbel" and self.root_selection != "gumbel":
+        is_gumbel = self.root_selection == "gumbel" or (
+            self.root_selection is None and self.algorithm == "muzero"
+        )
+        if self.policy_target == "gumbel" and not is_gumbel:
             raise UctreeError(
                 'policy_target="gumbel" needs root_selection="gumbel", which computes this policy; '
                 "give both, or neither"
@@ -186,11 +220,13 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 DECIDED_BY_GAME = frozenset({
     "num_simulations", "fast_simulations", "playout_simulations", "temperature_cutover",
     "episodes_per_iteration", "replay_window", "replay_start", "schedule_iterations",
+    "root_selection", "policy_target", "playout_iterations", "draws",
 })  # fmt: skip
 
 # Options that may change when a run is resumed: limits, workers, checkpoints and metrics.
 CHANGEABLE = frozenset({
     "max_hours", "max_iterations", "max_games", "workers", "backend", "inference", "tensorboard",
+    "device",
     "checkpoint_interval", "keep_checkpoints", "keep_every", "ladder_games",
 })  # fmt: skip
 
@@ -241,11 +277,21 @@ def check_learnable(game: Game) -> None:
         )
 
 
+SMALL_BOARD = 16  # cells of a plane up to which an mlp is as good as a tower, and much faster
+
+
+def _is_small(game: Game) -> bool:
+    shape = game.observation_shape or ()
+    return len(shape) != 3 or math.prod(shape[1:]) <= SMALL_BOARD
+
+
 def fill_in(options: Options, game: Game) -> Options:
     """The options with values for all those that the game decides."""
     check_learnable(game)
     if options.solver:
         resolve(game, solver=True)  # raises if the game cannot be solved
+    for reason in _conflicts(options, game):
+        raise UctreeError(reason)
     if options.network == "tower" and len(game.observation_shape or ()) != 3:
         raise UctreeError(
             f'network="tower" needs planes, [channels, rows, cols]; {game.name} has '
@@ -267,9 +313,20 @@ def fill_in(options: Options, game: Game) -> Options:
         iterations = DEFAULT_ITERATIONS
     planned = iterations or (math.ceil(games / episodes) if games else 1000)
     cutover = options.temperature_cutover
+    is_muzero = options.algorithm == "muzero"
+    root = options.root_selection or ("gumbel" if is_muzero else "puct")
+    target = options.policy_target or ("gumbel" if is_muzero and root == "gumbel" else "visits")
+    draws = (32.0 if _is_small(game) else 8.0) if is_muzero else 4.0
+    seeded = 8 if is_muzero and game.environment is None else 0
     return msgspec.structs.replace(
         options,
         num_simulations=simulations,
+        root_selection=root,
+        policy_target=target,
+        draws=options.draws or draws,
+        playout_iterations=(
+            seeded if options.playout_iterations is None else options.playout_iterations
+        ),
         fast_simulations=options.fast_simulations or max(1, simulations // 4),
         playout_simulations=options.playout_simulations or 20 * simulations,
         temperature_cutover=max(length // 3, 8) if cutover is None else cutover,
@@ -279,6 +336,43 @@ def fill_in(options: Options, game: Game) -> Options:
         max_iterations=iterations,
         schedule_iterations=options.schedule_iterations or planned,
     )
+
+
+def _conflicts(options: Options, game: Game) -> list[str]:
+    """The messages for options that do not fit the algorithm."""
+    is_muzero = options.algorithm == "muzero"
+    known = {each.name: each.default for each in msgspec.structs.fields(Options)}
+    of_models = (
+        "unroll_steps", "reward_weight", "consistency_weight", "learned_ends",
+        "priority_exponent", "priority_correction", "reanalyse_share", "smallest_range",
+    )  # fmt: skip
+    given = [name for name in of_models if getattr(options, name) != known[name]]
+    cases = [
+        (
+            not is_muzero and bool(given),
+            f'{", ".join(given)}: only for models that are learned; add algorithm="muzero"',
+        ),
+        (
+            is_muzero and options.solver,
+            "solver=True proves results by the game's rules, and muzero searches in a learned "
+            "model: omit one of them",
+        ),
+        (
+            is_muzero and options.inference == "int8",
+            'inference="int8" is for networks of alphazero; use "onnx" or "torch" for a model',
+        ),
+        (
+            is_muzero and options.evaluation_symmetries,
+            "evaluation_symmetries=True averages a network over symmetries, which a hidden state "
+            "has none of: omit it for muzero",
+        ),
+        (
+            not is_muzero and game.environment is not None,
+            f"{game.name} is an environment without rules, which alphazero needs; use "
+            'algorithm="muzero"',
+        ),
+    ]
+    return [message for applies, message in cases if applies]
 
 
 # --- checks --------------------------------------------------------------------------------------

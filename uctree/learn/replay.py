@@ -13,6 +13,7 @@ position stores its state, not the observation, which is computed when a batch i
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import math
 import os
@@ -101,17 +102,22 @@ def make_positions(
     """
     positions = np.zeros(len(states), position_dtype(game))
     positions["state"] = states
-    positions["policy_actions"] = NONE
-    for position, policy in zip(positions, policies, strict=True):
-        actions, shares = _top_actions(policy, positions.dtype["policy_actions"].shape[0])
-        position["policy_actions"][: len(actions)] = actions
-        position["policy_shares"][: len(actions)] = shares
+    write_policies(positions, policies)
     positions["returns"] = returns
     positions["search_values"] = returns if search_values is None else search_values
     positions["weight"] = weights
     positions["policy_weight"] = policy_weights
     positions["ply"] = np.arange(len(states)) if plies is None else plies
     return positions
+
+
+def write_policies(positions: np.ndarray, policies: Any) -> None:
+    """Write the policy of each position; what does not fit into its slots is left out."""
+    positions["policy_actions"] = NONE
+    for position, policy in zip(positions, policies, strict=True):
+        actions, shares = _top_actions(policy, positions.dtype["policy_actions"].shape[0])
+        position["policy_actions"][: len(actions)] = actions
+        position["policy_shares"][: len(actions)] = shares
 
 
 def _top_actions(policy: Any, most: int) -> tuple[np.ndarray, np.ndarray]:
@@ -131,7 +137,13 @@ def _top_actions(policy: Any, most: int) -> tuple[np.ndarray, np.ndarray]:
 
 def _check_positions(game: Game, positions: Any) -> None:
     """Raise UctreeError if positions cannot be trained on."""
-    dtype = position_dtype(game)
+    check_array(game, positions, position_dtype(game))
+    check_numbers(positions, ("returns", "search_values", "policy_shares"))
+    refuse_where(positions, faults_of(game, positions))
+
+
+def check_array(game: Game, positions: Any, dtype: np.dtype) -> None:
+    """Raise UctreeError unless this is an array of at least one position."""
     if not isinstance(positions, np.ndarray) or positions.dtype != dtype or positions.ndim != 1:
         raise UctreeError(
             f"an episode is an array of positions of {game.name}, made by make_positions; got "
@@ -139,14 +151,21 @@ def _check_positions(game: Game, positions: Any) -> None:
         )
     if len(positions) == 0:
         raise UctreeError("an episode has at least one position; got none")
+
+
+def check_numbers(positions: np.ndarray, names: Sequence[str]) -> None:
+    """Raise UctreeError if a field of these, or a weight, has a number that is not finite."""
+    finite = [np.isfinite(positions[name]).all() for name in (*names, "weight", "policy_weight")]
+    what = "a number that is not finite"
+    refuse_where(positions, {what: np.full(len(positions), not all(finite))})
+
+
+def faults_of(game: Game, positions: np.ndarray) -> dict[str, np.ndarray]:
+    """What can be wrong with the states, policies and weights of positions, and where it is."""
     actions, shares = positions["policy_actions"], positions["policy_shares"]
     players = positions["state"]["to_play"]
     sums = np.where(actions >= 0, shares, 0.0).sum(axis=1)
-    finite = [
-        np.isfinite(positions[name]).all()
-        for name in ("returns", "search_values", "policy_shares", "weight", "policy_weight")
-    ]
-    wrong = {
+    return {
         "a state without a player to move": (players < 0) | (players >= game.num_players),
         "an action out of range": ((actions < NONE) | (actions >= game.num_actions)).any(1),
         "a policy that does not add up to 1": (abs(sums - 1.0) > 1e-3)
@@ -154,9 +173,12 @@ def _check_positions(game: Game, positions: Any) -> None:
         "a share or a weight below 0": (shares < 0).any(1)
         | (positions["weight"] < 0)
         | (positions["policy_weight"] < 0),
-        "a number that is not finite": np.full(len(positions), not all(finite)),
     }
-    for what, where in wrong.items():
+
+
+def refuse_where(positions: np.ndarray, faults: dict[str, np.ndarray]) -> None:
+    """Raise UctreeError for the first fault that some position has."""
+    for what, where in faults.items():
         if where.any():
             raise UctreeError(
                 f"position {int(np.argmax(where))} of the episode has {what}: "
@@ -167,22 +189,38 @@ def _check_positions(game: Game, positions: Any) -> None:
 # --- the files -----------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class Schema:
+    """What a replay stores: the dtype of a position, and a check that raises UctreeError."""
+
+    dtype: np.dtype
+    check: Callable[[Any], None]
+
+
+def positions_schema(game: Game) -> Schema:
+    """The schema of positions that are learned from one by one."""
+    return Schema(position_dtype(game), functools.partial(_check_positions, game))
+
+
 class Replay:
     """The episodes of a run: `append` stores one, `window` gives positions to draw from."""
 
     def __init__(
-        self, folder: str | os.PathLike[str], game: Game, *, read_only: bool = False,
-        shard_bytes: int = SHARD_BYTES, report: Callable[[str], object] | None = None,
+        self, folder: str | os.PathLike[str], game: Game, *, schema: Schema | None = None,
+        read_only: bool = False, shard_bytes: int = SHARD_BYTES,
+        report: Callable[[str], object] | None = None,
     ) -> None:  # fmt: skip
         """
         Args:
+            schema: that of `position_dtype` by default.
             read_only: change no file, not even to cut off an incomplete episode.
             shard_bytes: the size at which a new shard begins.
             report: called with each of the `warnings` when it arises.
         """
         self.folder = Path(folder)
         self.game = game
-        self.dtype = position_dtype(game)
+        schema = positions_schema(game) if schema is None else schema
+        self.dtype, self._check = schema.dtype, schema.check
         self.read_only = read_only
         self.warnings: list[str] = []  # messages about damaged episodes that are left out
         self._report = report
@@ -380,7 +418,26 @@ class Replay:
                 f"{self._shard_path(int(self._entries['shard'][row]))}"
             )
         first = int(self._entries["first"][row])
-        return self._gather(self._entries[row : row + 1], np.arange(first, self._end_of_row(row)))
+        return self.gather(self._entries[row : row + 1], np.arange(first, self._end_of_row(row)))
+
+    @property
+    def base(self) -> int:
+        """The number of the first position that was not dropped when the replay was opened."""
+        return self._base
+
+    def entries_between(self, start: int, end: int) -> np.ndarray:
+        """The index entries of the episodes whose positions lie between two numbers."""
+        entries = self._entries[: self._num_rows]
+        firsts = entries["first"].astype(np.int64)
+        return entries[(firsts >= start) & (firsts + entries["count"] <= end)].copy()
+
+    def intact_positions(self, entry: np.ndarray) -> np.ndarray | None:
+        """The positions of an entry; None if they are damaged or were dropped."""
+        row = self._row(int(entry["episode"]))
+        self._verify(np.array([row]))
+        if self._integrity[row] != INTACT:
+            return None
+        return self.positions(int(entry["episode"]))
 
     # Appending.
 
@@ -392,7 +449,7 @@ class Replay:
             raise UctreeError(f"the id of an episode is at least 0 and below 2^63; got {episode}")
         if episode in self._rows:
             return False
-        _check_positions(self.game, positions)
+        self._check(positions)
         content = positions.tobytes()
         storing = files.explain_os_errors(self.folder, f"storing episode {episode}")
         with interrupts.postponed(), storing:
@@ -498,7 +555,7 @@ class Replay:
         if _sha256(positions) != entry["sha256"].tobytes():
             return False
         try:
-            _check_positions(self.game, positions)
+            self._check(positions)
         except UctreeError:
             return False
         return True
@@ -518,7 +575,7 @@ class Replay:
             self._maps[shard] = mapped.view(np.ndarray)
         return self._maps[shard][offset : offset + count]
 
-    def _gather(self, entries: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+    def gather(self, entries: np.ndarray, numbers: np.ndarray) -> np.ndarray:
         """Copies of positions by their numbers, all of them of intact episodes in `entries`."""
         firsts = entries["first"].astype(np.int64)
         rows = np.searchsorted(firsts, numbers, side="right") - 1
@@ -626,6 +683,10 @@ class Window:
 
     def draw_positions(self, rng: np.random.Generator, count: int) -> np.ndarray:
         """Positions drawn by their weights, as they were stored."""
+        return self.replay.gather(self.entries, self.draw_numbers(rng, count))
+
+    def draw_numbers(self, rng: np.random.Generator, count: int) -> np.ndarray:
+        """The numbers of positions that are drawn by their weights."""
         total = self.cumulative[-1] if len(self.cumulative) else 0.0
         if not total > 0:
             raise UctreeError(
@@ -634,7 +695,8 @@ class Window:
             )
         drawn = np.searchsorted(self.cumulative, rng.random(count) * total, side="right")
         last = np.searchsorted(self.cumulative, total)  # rounding may exceed it
-        return self.replay._gather(self.entries, self.start + np.minimum(drawn, last))
+        numbers: np.ndarray = self.start + np.minimum(drawn, last)
+        return numbers
 
 
 def observe_states(game: Game, states: Sequence[State]) -> Batch:
@@ -647,9 +709,14 @@ def observe_states(game: Game, states: Sequence[State]) -> Batch:
 
 
 def make_batch(
-    game: Game, positions: np.ndarray, choices: np.ndarray, value_mix: float = 0.0
-) -> Batch:
-    """Observations and targets of positions, each transformed by a symmetry of the game."""
+    game: Game, positions: np.ndarray, choices: np.ndarray, value_mix: float = 0.0, *,
+    with_values: bool = True,
+) -> Batch:  # fmt: skip
+    """Observations and targets of positions, each transformed by a symmetry of the game.
+
+    Args:
+        with_values: whether positions have value targets; else those of the batch are empty.
+    """
     count, shape = len(positions), game.observation_shape or ()
     action_table, cell_table = _tables(game)
     num_cells = cell_table.shape[1]
@@ -671,7 +738,9 @@ def make_batch(
             f"legal of {game.name} is wrong in a state of the replay; run `uctree check` on the "
             "game to see why"
         )
-    values = mixed_values(positions["returns"], positions["search_values"], value_mix)
+    values = np.zeros((count, 0))
+    if with_values:
+        values = mixed_values(positions["returns"], positions["search_values"], value_mix)
     return Batch(
         planes.reshape(count, *shape), policy, values.astype(np.float32),
         positions["policy_weight"].copy(), mask,

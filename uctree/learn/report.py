@@ -29,12 +29,14 @@ def write_report(run: Run, path: str | os.PathLike[str]) -> None:
 def report_page(run: Run) -> str:
     """The HTML of the page."""
     parts = [paragraph(_verdict(run)), paragraph(_headline(run))]
+    parts += [paragraph(text) for text in _fall(run)]
     parts += [paragraph(f"Damaged: {each}") for each in run.warnings]
     failed = run.metrics("quarantined")
     parts += [paragraph(f"Episodes that failed and were left out: {len(failed)}.")] * bool(failed)
     for name, section in (
         ("Does it learn?", _strength), ("Does it play optimally?", _exact),
-        ("Is the network right?", _diagnosis), ("Losses", _losses), ("Speed", _speed),
+        ("Is the network right?", _diagnosis), ("Is the model any good?", _model),
+        ("Losses", _losses), ("Speed", _speed),
         ("Checkpoints", _checkpoints), ("Options", _options),
     ):  # fmt: skip
         found = section(run)
@@ -54,6 +56,24 @@ def _verdict(run: Run) -> str:
     elif high < 0:
         answer = "No, it does not learn"
     return f"{answer}: {seen}."
+
+
+def _fall(run: Run) -> list[str]:
+    """A warning if the newest checkpoint is much weaker than an earlier one."""
+    rows = [row for row in run.metrics("ladder") if isinstance(row.get("strength"), float)]
+    best = run.best_iteration()
+    if not rows or best is None or rows[-1]["iteration"] == best:
+        return []
+    top = next(row for row in reversed(rows) if row["iteration"] == best)
+    first, last = rows[0]["strength"], rows[-1]["strength"]
+    if top["strength"] - last < 0.3 * (top["strength"] - first):
+        return []
+    return [
+        f"The newest checkpoint, of iteration {rows[-1]['iteration']}, has lost a good part of "
+        f"what was learned: its strength is {last:.3g}, that of iteration {best} was "
+        f"{top['strength']:.3g} and that of iteration {rows[0]['iteration']} {first:.3g}. Both are "
+        f"kept: run.learned({best}) is the stronger one."
+    ]
 
 
 def _rise(run: Run) -> tuple[str, tuple[float, float]]:
@@ -240,7 +260,7 @@ def _exact(run: Run) -> list[str]:
 
 
 def _diagnosis(run: Run) -> list[str]:
-    rows = run.metrics("ladder")
+    rows = [row for row in run.metrics("ladder") if row.get("diagnosis")]
     if not rows:
         return []
     last = rows[-1]["diagnosis"]
@@ -269,6 +289,37 @@ def _diagnosis(run: Run) -> list[str]:
     ]
 
 
+def _model(run: Run) -> list[str]:
+    """How wrong a learned model is after k steps, at the newest checkpoint."""
+    rows = [row for row in run.metrics("ladder") if row.get("model")]
+    if not rows:
+        return []
+    names = {
+        "reward": "reward", "value": "value", "outcome": "value against the outcome",
+        "policy": "KL of the policy", "illegal": "share on illegal actions",
+        "turn": "wrong player to move",
+    }  # fmt: skip
+    lines = [["steps", "positions", *names.values()]]
+    for each in rows[-1]["model"]:
+        numbers = [each[name] for name in names]
+        shown = ["" if number is None else f"{number:.3g}" for number in numbers]
+        lines.append([str(each["k"]), f"{each['positions']:,}", *shown])
+    text = (
+        f"Mean errors of what the model imagines after some steps, at iteration "
+        f"{rows[-1]['iteration']}: rewards against those that were paid, values and policies "
+        "against those of the true states."
+    )
+    drawn = [
+        Series(f"iteration {row['iteration']}", [each["k"] for each in row["model"]],
+               [each["value"] or 0.0 for each in row["model"]])
+        for row in (rows[0], rows[-1])
+    ]  # fmt: skip
+    chart = line_chart(
+        drawn, title="Error of the value after k steps", x_label="steps", y_label="returns"
+    )
+    return [paragraph(text), table(lines), chart]
+
+
 def _calibration_chart(rows: Rows) -> str:
     """Mean outcomes against predicted values."""
     predicted, outcomes = ([row[key] for row in rows] for key in ("predicted", "outcome"))
@@ -286,8 +337,9 @@ def _calibration_chart(rows: Rows) -> str:
 def _losses(run: Run) -> list[str]:
     rows = run.metrics("learning")
     losses = [
-        _curve("policy", rows, "policy_loss"), _curve("value", rows, "value_loss"),
-    ]  # fmt: skip
+        _curve(name, rows, f"{name}_loss")
+        for name in ("policy", "value", "reward", "consistency", "turn")
+    ]
     rate = [_curve("learning rate", rows, "learning_rate")]
     return [*_chart("Losses", "loss", losses), *_chart("Learning rate", "rate", rate)]
 
@@ -329,7 +381,12 @@ def _label(name: str) -> str:
     """
     if name.startswith("playout_"):
         return f"playout search, {int(name.removeprefix('playout_')):,} simulations"
-    return "the checkpoint before" if name == ladder.PAST else name
+    names = {
+        ladder.PAST: "the checkpoint before",
+        ladder.RULES: "the network with the game's rules",
+        ladder.POLICY: "its policy without search",
+    }
+    return names.get(name, name)
 
 
 def _interval(interval: Sequence[float] | None, style: str) -> str:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import functools
+import math
 import os
 import time
 from collections.abc import Iterator, Mapping
@@ -25,12 +26,13 @@ from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any
 
 import msgspec
+import numpy as np
 
 import uctree
-from uctree import specs
+from uctree import mcts, specs
 from uctree.engine import interrupts
 from uctree.errors import UctreeError
-from uctree.game import Game
+from uctree.game import Game, State
 from uctree.identity import describe_game, game_differences
 from uctree.jsontext import json_text, parse_json
 from uctree.learn import checkpoints, files
@@ -44,8 +46,10 @@ from uctree.learn.options import (
     fill_in,
     read_options,
 )
-from uctree.learn.replay import Replay
+from uctree.learn.replay import Replay, positions_schema
+from uctree.learn.sequences import reanalysed_schema, sequence_schema
 from uctree.learn.tensorboard_writer import TensorBoardWriter
+from uctree.result import SearchResult
 
 if TYPE_CHECKING:
     import torch
@@ -75,27 +79,68 @@ class Learned:
         """The network with its averaged weights, or the last ones if weights are not averaged."""
         module = self.module
         if module is None:
-            networks = load_module("uctree.learn.network")
-            outline = networks.outline(self.checkpoint.network)
+            modules = load_module("uctree.learn.modules")
+            outline = modules.outline(self.checkpoint.network)
             # Before memory is allocated: a manifest may ask for any size.
             checkpoints.check_fit(self.checkpoint.best_weights, outline, "the network of the run")
-            module = networks.build(self.checkpoint.network)
+            module = modules.build(self.checkpoint.network)
         assert module is not None
         checkpoints.load_weights(self.checkpoint.best_weights, module, "the network of the run")
         return module.eval()
 
     def evaluator(self, **options: Any) -> Evaluator:
         """The network as an evaluator; options as in `uctree.learn.evaluator`."""
-        given = {
-            "backend": "torch" if self.options.inference == "torch" else "onnx",
-            "symmetries": self.options.evaluation_symmetries,
-        } | options
+        backend = "torch" if self.options.inference == "torch" else "onnx"
+        if self.is_model:
+            return self._model_evaluator(**{"backend": backend} | options)
+        given = {"backend": backend, "symmetries": self.options.evaluation_symmetries} | options
         make = load_module("uctree.learn.inference").evaluator
         found: Evaluator = make(self.network(), self.game, **given)
         return found
 
+    @property
+    def is_model(self) -> bool:
+        """Whether this is a learned model, which is searched instead of the game's rules."""
+        return self.options.algorithm == "muzero"
+
+    def _model_evaluator(self, *, backend: str, leaves: int = 1, device: str = "cpu") -> Evaluator:
+        inference = load_module("uctree.learn.model_inference")
+        cursors = self.checkpoint.learning.get("cursors")
+        export = inference.export_model(
+            self.network(), self.game, backend=backend, ends=self.options.learned_ends,
+            rotates=cursors is None or bool(cursors[2]),
+        )  # fmt: skip
+        found: Evaluator = export.evaluator(self.game, leaves=leaves, device=device)
+        return found
+
+    def search(
+        self, state: State | None = None, *, num_simulations: int | None = None, seed: int = 0
+    ) -> SearchResult:
+        """The result of a search with the network, or in the learned model, without noise.
+
+        Args:
+            state: the start of the game if omitted.
+            num_simulations: the budget; that of training if omitted.
+        """
+        budget = num_simulations or self.options.num_simulations
+        if self.is_model:
+            found: SearchResult = load_module("uctree.learn.model_search").search_model(
+                self.game, self.evaluator(), self.options, state, num_simulations=budget, seed=seed
+            )
+            return found
+        return mcts.search(
+            self.game, state, num_simulations=budget, seed=seed, evaluator=self.evaluator()
+        )
+
     def export_onnx(self, path: str | os.PathLike[str]) -> None:
-        """Write the network as an ONNX file, for `uctree.learn.load_onnx` and other programs."""
+        """Write the network as an ONNX file, for `uctree.learn.load_onnx` and other programs.
+
+        A learned model becomes two files, PATH.initial.onnx and PATH.recurrent.onnx.
+        """
+        if self.is_model:
+            inference = load_module("uctree.learn.model_inference")
+            inference.export_onnx_model(self.network(), self.game, path)
+            return
         load_module("uctree.learn.inference").export_onnx(self.network(), self.game, path)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
@@ -113,6 +158,7 @@ class Learned:
             averaged=None, optimizer={}, settings={}, counters=self.checkpoint.counters,
             generators={}, replay_end=0, network=self.checkpoint.network,
             game=self.checkpoint.game, options=self.checkpoint.options,
+            learning={k: v for k, v in self.checkpoint.learning.items() if k == "cursors"},
         )  # fmt: skip
         checkpoints.write(target, weights_only)
 
@@ -142,6 +188,9 @@ def _learned(
 
 def _resolve_game(folder: Path, description: dict[str, Any], game: Game | None) -> Game:
     """The game of a run, rebuilt if none is given; UctreeError if the given one differs."""
+    text = description.get("environment")
+    if game is None and isinstance(text, str):
+        game = load_module("uctree.learn.environments").environment(text)
     if game is None:
         spec, name = description.get("spec"), description.get("name")
         do = "in Python pass game="
@@ -249,8 +298,9 @@ class Run:
     def close(self) -> None:
         """Release the folder, so that another process can train; networks can still be used."""
         with interrupts.postponed():
-            if "replay" in self.__dict__:
-                self.replay.close()
+            for name in ("replay", "reanalysis"):
+                if name in self.__dict__:
+                    getattr(self, name).close()
             tensorboard = self.__dict__.get("tensorboard")  # None before the first line is logged
             if tensorboard is not None:
                 tensorboard.close()
@@ -282,9 +332,19 @@ class Run:
     @functools.cached_property
     def replay(self) -> Replay:
         """The episodes of the run."""
+        schema = sequence_schema if self.options.algorithm == "muzero" else positions_schema
         return Replay(
-            self.folder / "replay", self.game, read_only=not self.is_training, report=self._warn
-        )
+            self.folder / "replay", self.game, schema=schema(self.game),
+            read_only=not self.is_training, report=self._warn,
+        )  # fmt: skip
+
+    @functools.cached_property
+    def reanalysis(self) -> Replay:
+        """Positions of the replay that were searched again, for learned models."""
+        return Replay(
+            self.folder / "reanalysis", self.game, schema=reanalysed_schema(self.game),
+            read_only=not self.is_training, report=self._warn,
+        )  # fmt: skip
 
     # Metrics.
 
@@ -377,17 +437,20 @@ class Run:
         optimizer: torch.optim.Optimizer | None = None,
         counters: Mapping[str, int | float] | None = None,
         generators: Mapping[str, Generator] | None = None, replay_end: int = 0,
+        learning: Mapping[str, np.ndarray] | None = None,
     ) -> Checkpoint:  # fmt: skip
         """The checkpoint that was written; checkpoints that are too old are deleted.
 
         Args:
             network: a module, or its tensors by name.
             counters: numbers over the whole run.
+            learning: other arrays of the training, by name.
             replay_end: the replay cursor up to which training has learned.
         """
         self._check_training()
-        if "replay" in self.__dict__:
-            self.replay.sync()  # first, so that no checkpoint counts an episode that is not on disk
+        for name in ("replay", "reanalysis"):
+            if name in self.__dict__:  # first, so that no checkpoint counts what is not on disk
+                getattr(self, name).sync()
         tensors, settings = (
             ({}, {}) if optimizer is None else checkpoints.optimizer_state(optimizer)
         )
@@ -400,19 +463,29 @@ class Run:
             optimizer=tensors, settings=settings, counters=dict(counters or {}),
             generators=states, replay_end=replay_end, network=_network_description(network),
             game=describe_game(self.game), options=msgspec.to_builtins(self.options),
+            learning=dict(learning or {}),
         )  # fmt: skip
         with interrupts.postponed():
             written = checkpoints.write(self._checkpoint_path(iteration), checkpoint)
             self._drop_old()
         return written
 
+    def best_iteration(self) -> int | None:
+        """The strongest checkpoint that the ladder has measured; None if it measured none."""
+        rows = [row for row in self.metrics("ladder") if _is_number(row.get("strength"))]
+        kept = set(self.iterations())
+        rows = [row for row in rows if row["iteration"] in kept]
+        if not rows:
+            return None
+        return int(max(rows, key=lambda row: (row["strength"], row["iteration"]))["iteration"])
+
     def _drop_old(self) -> None:
         """Delete old checkpoints by `keep_checkpoints` and `keep_every`, and unneeded episodes."""
         options, iterations = self.options, self.iterations()
-        newest = iterations[-options.keep_checkpoints :]
+        newest, best = iterations[-options.keep_checkpoints :], self.best_iteration()
         with contextlib.suppress(OSError, UctreeError):  # the next call tries again
             for iteration in iterations[: -len(newest)]:
-                if iteration % options.keep_every:
+                if iteration % options.keep_every and iteration != best:
                     files.delete_folder(self._checkpoint_path(iteration))
             if "replay" in self.__dict__:
                 paths = map(self._checkpoint_path, newest)
@@ -506,12 +579,22 @@ class Run:
         """The network of a checkpoint as an evaluator; options as in `uctree.learn.evaluator`."""
         return self.learned(iteration, network).evaluator(**options)
 
+    def search(
+        self, state: State | None = None, *, num_simulations: int | None = None, seed: int = 0
+    ) -> SearchResult:
+        """The result of a search with the newest checkpoint; arguments as in `Learned.search`."""
+        return self.learned().search(state, num_simulations=num_simulations, seed=seed)
+
     def export_onnx(
         self, path: str | os.PathLike[str], iteration: int | None = None,
         network: torch.nn.Module | None = None,
     ) -> None:  # fmt: skip
         """Write the network of a checkpoint as an ONNX file."""
         self.learned(iteration, network).export_onnx(path)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and math.isfinite(value)
 
 
 def _row(line: bytes) -> dict[str, Any]:
@@ -526,18 +609,14 @@ def _row(line: bytes) -> dict[str, Any]:
 
 def new_network(game: Game, options: Options) -> torch.nn.Module:
     """The untrained network of a new run."""
-    module = load_module("uctree.learn.network")
-    sizes = {"width": options.network_width, "depth": options.network_depth}
-    make = getattr(module, options.network or "default_network")
-    given = {name: size for name, size in sizes.items() if size is not None}
-    network: torch.nn.Module = make(game, seed=options.seed, **given)
-    return network
+    made: torch.nn.Module = load_module("uctree.learn.modules").new_module(game, options)
+    return made
 
 
 def _network_description(network: Weights) -> dict[str, Any]:
     if isinstance(network, Mapping):
         return {"kind": "own", "name": "tensors by name"}
-    description: dict[str, Any] = load_module("uctree.learn.network").describe(network)
+    description: dict[str, Any] = load_module("uctree.learn.modules").describe(network)
     return description
 
 
@@ -580,7 +659,10 @@ def _check_folder(folder: Path) -> None:
     """Raise UctreeError if a folder holds files that are not those of a run."""
     if (folder / "options.json").exists():
         return
-    own = {"lock", "metrics.jsonl", "replay", "checkpoints", "report.html", "tensorboard"}
+    own = {
+        "lock", "metrics.jsonl", "replay", "reanalysis", "checkpoints", "report.html",
+        "tensorboard",
+    }  # fmt: skip
     others = [
         path.name
         for path in sorted(folder.iterdir())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,9 +18,11 @@ from uctree.engine.driver import BatchedSearch, Root
 from uctree.errors import BrokenGame
 from uctree.evaluators import Evaluator, playout
 from uctree.game import CHANCE, ENDLESS, Game
+from uctree.learn.environments import World, Worlds
 from uctree.learn.extras import load_module
 from uctree.learn.options import Options
 from uctree.learn.replay import make_positions
+from uctree.learn.sequences import make_sequence
 from uctree.learn.targets import (
     divergence,
     n_step_returns,
@@ -45,7 +49,8 @@ class Setup:
 
     game: Game
     options: Options
-    network: Any  # the bytes of an ONNX file, or a torch module; None: playouts value leaves
+    # The bytes of an ONNX file, a torch module, or a `ModelExport`; None: playouts value leaves.
+    network: Any
     iteration: int
 
     def play(self, numbers: Sequence[int]) -> Iterator[Episode]:
@@ -69,24 +74,33 @@ def playout_options(options: Options) -> Options:
 
 def network_evaluator(network: Any, game: Game, options: Options) -> Evaluator:
     """The evaluator of a network, given as in `Setup`."""
+    evaluator: Evaluator
+    if options.algorithm == "muzero":
+        evaluator = network.evaluator(game, leaves=options.leaves, device=options.device)
+        return evaluator
     inference = load_module("uctree.learn.inference")
     make = inference.onnx_evaluator if isinstance(network, bytes) else inference.evaluator
-    evaluator: Evaluator = make(
-        network, game, symmetries=options.evaluation_symmetries, leaves=options.leaves
-    )
+    evaluator = make(network, game, symmetries=options.evaluation_symmetries, leaves=options.leaves)
     return evaluator
 
 
 def search_options(options: Options, iteration: int) -> dict[str, Any]:
     """The selection rules and the noise of a search of self-play, as keywords of `search`."""
     if options.root_selection == "gumbel":
-        rule = selection.gumbel(num_considered=options.num_considered)
+        rule = selection.gumbel(
+            num_considered=options.num_considered, c_visit=options.c_visit,
+            c_scale=options.c_scale, rescale=options.rescale,
+        )  # fmt: skip
         return {"root_selection": rule}
     end = options.noise_fraction if options.noise_end is None else options.noise_end
     done = max(0, iteration - 1)
     fraction = annealed(options.noise_fraction, end, done, options.noise_iterations)
     noise = selection.dirichlet(options.noise_alpha, fraction) if fraction > 0 else None
     rule = selection.puct(c=options.c)
+    if options.algorithm == "muzero":  # nobody knows the range of what a model says
+        rule = selection.puct(
+            c=options.c, normalise="minmax", smallest_range=options.smallest_range
+        )
     return {"selection": rule, "root_noise": noise}
 
 
@@ -112,21 +126,23 @@ def play_episodes(
 
     def begin(tree: int) -> None:
         if waiting:
-            active[tree] = _ActiveEpisode(game, options, waiting.popleft())
+            active[tree] = _ActiveEpisode(worlds.take(), options, waiting.popleft())
             active[tree].start_search(searches, tree)
 
-    for tree in range(num_trees):
-        begin(tree)
-    while active:
-        for tree in searches.step():
-            episode = active[int(tree)]
-            episode.decide(searches.root(int(tree)))
-            if episode.is_over:
-                del active[int(tree)]
-                yield episode.finish()
-                begin(int(tree))
-            else:
-                episode.start_search(searches, int(tree))
+    with contextlib.closing(Worlds(game)) as worlds:
+        for tree in range(num_trees):
+            begin(tree)
+        while active:
+            for tree in searches.step():
+                episode = active[int(tree)]
+                episode.decide(searches.root(int(tree)))
+                if episode.is_over:
+                    del active[int(tree)]
+                    yield episode.finish()
+                    worlds.give_back(episode.world)
+                    begin(int(tree))
+                else:
+                    episode.start_search(searches, int(tree))
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,19 +157,24 @@ class Decision:
     is_proven: bool
     surprise: float  # KL from the priors to the policy target
     policy_weight: float
+    action: int  # that was taken
 
 
 class _ActiveEpisode:
     """One episode in progress."""
 
-    def __init__(self, game: Game, options: Options, number: int) -> None:
-        self.game, self.options, self.number = game, options, number
+    def __init__(self, world: World, options: Options, number: int) -> None:
+        game = world.game
+        self.world, self.game, self.options, self.number = world, game, options, number
         self.rng = np.random.default_rng([options.seed, number])
-        self.state = game.start()
+        first = 0 if game.environment is None else int(self.rng.integers(2**31))
+        self.state = world.start(first)
         self.is_full_search = True
         self.simulations = 0
         self.rewards: list[np.ndarray] = []  # of every ply, chance plies included
         self.decisions: list[Decision] = []
+        # The search of the last state, if the episode was cut and its value is needed.
+        self.last: Decision | None = None
         self._resolve_chance()
         if self.is_over:
             raise BrokenGame(
@@ -163,13 +184,21 @@ class _ActiveEpisode:
 
     @property
     def is_over(self) -> bool:
-        return self.game.is_over(self.state) or self._is_truncated
+        if self.game.is_over(self.state):
+            return True
+        return self._is_truncated and (self.last is not None or not self._closes)
+
+    @property
+    def _closes(self) -> bool:
+        """Whether a search values the last state of an episode that is cut."""
+        is_muzero = self.options.algorithm == "muzero"
+        return is_muzero and bool(self.decisions) and self.game.to_play(self.state) >= 0
 
     @property
     def _is_truncated(self) -> bool:
-        """Whether the episode has reached the game's max_plies."""
+        """Whether the episode has reached the game's max_plies, or the environment cut it."""
         most = self.game.max_plies
-        return most is not None and len(self.rewards) >= most
+        return self.world.is_truncated or (most is not None and len(self.rewards) >= most)
 
     @property
     def _is_past_cutover(self) -> bool:
@@ -195,7 +224,7 @@ class _ActiveEpisode:
         self.simulations += int(root.visits.sum())
         priors = np.ones(len(policy)) / len(policy) if root.priors is None else root.priors
         is_proven = root.proven is not None
-        self.decisions.append(Decision(
+        decision = Decision(
             ply=len(self.rewards),
             state=self.state,
             actions=root.actions,
@@ -204,8 +233,13 @@ class _ActiveEpisode:
             is_proven=is_proven,
             surprise=float(divergence(policy, priors)),
             policy_weight=1.0 if self.is_full_search or is_proven else 0.0,
-        ))  # fmt: skip
-        self._step(int(root.actions[edge]))
+            action=int(root.actions[edge]),
+        )  # fmt: skip
+        if self._is_truncated:
+            self.last = decision
+            return
+        self.decisions.append(decision)
+        self._step(decision.action)
         self._resolve_chance()
 
     def _target_and_edge(self, root: Root) -> tuple[np.ndarray, int]:
@@ -232,7 +266,7 @@ class _ActiveEpisode:
 
     def _play_opening(self, num_plies: int) -> None:
         """Take `num_plies` random actions, or fewer if the next one would end the episode."""
-        for _ in range(num_plies):
+        for _ in range(0 if self.game.environment else num_plies):
             before, num_rewards = self.state, len(self.rewards)
             self._step(int(self.rng.choice(self.game.legal(self.state))))
             self._resolve_chance()
@@ -249,7 +283,7 @@ class _ActiveEpisode:
             self._step(outcomes[int(drawn)][0])
 
     def _step(self, action: int) -> None:
-        self.state, reward = self.game.step(self.state, action)
+        self.state, reward = self.world.step(self.state, action)
         self.rewards.append(reward)
         if len(self.rewards) >= ENDLESS and not self.is_over:
             raise BrokenGame(
@@ -259,6 +293,18 @@ class _ActiveEpisode:
 
     def finish(self) -> Episode:
         """The finished episode, with its training targets."""
+        make = self._sequence if self.options.algorithm == "muzero" else self._positions
+        total = np.sum(self.rewards, axis=0)
+        return Episode(self.number, make(), total, len(self.rewards), self.simulations)
+
+    @property
+    def _weights(self) -> np.ndarray:
+        """How often each decision is drawn."""
+        surprises = [each.surprise for each in self.decisions]
+        return surprise_weights(surprises, self.options.surprise_share)
+
+    def _positions(self) -> np.ndarray:
+        """The decisions as positions that are learned from one by one."""
         game, options, decisions = self.game, self.options, self.decisions
         plies = np.array([each.ply for each in decisions])
         search_values = np.array([each.value for each in decisions])
@@ -271,12 +317,31 @@ class _ActiveEpisode:
         )[plies]  # fmt: skip
         returns[is_proven] = search_values[is_proven]
         players = np.array([each.state["to_play"] for each in decisions])
-        positions = make_positions(
+        return make_positions(
             game, np.array([each.state for each in decisions], game.dtype),
             [(each.actions, each.policy) for each in decisions], to_frames(returns, players),
-            search_values=to_frames(search_values, players),
-            weights=surprise_weights([each.surprise for each in decisions], options.surprise_share),
+            search_values=to_frames(search_values, players), weights=self._weights,
             policy_weights=[each.policy_weight for each in decisions], plies=plies,
         )  # fmt: skip
-        total = np.sum(self.rewards, axis=0)
-        return Episode(self.number, positions, total, len(self.rewards), self.simulations)
+
+    def _sequence(self) -> np.ndarray:
+        """The decisions as a sequence, closed by the last state if the episode was cut."""
+        game, decisions = self.game, self.decisions
+        plies = [each.ply for each in decisions]
+        states = [each.state for each in decisions]
+        values = [each.value for each in decisions]
+        policies: list[Any] = [(each.actions, each.policy) for each in decisions]
+        rewards = [
+            n_step_returns(self.rewards[ply:after], discount=game.discount)[0]
+            for ply, after in itertools.pairwise([*plies, len(self.rewards)])
+        ]
+        if self.last is not None:
+            states.append(self.state)
+            values.append(self.last.value)
+            policies.append((self.last.actions, self.last.policy))
+            plies.append(len(self.rewards))
+        return make_sequence(
+            game, np.array(states, game.dtype), [each.action for each in decisions], rewards,
+            policies, np.array(values), is_over=game.is_over(self.state), weights=self._weights,
+            policy_weights=[each.policy_weight for each in decisions], plies=plies,
+        )  # fmt: skip

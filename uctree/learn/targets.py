@@ -155,6 +155,19 @@ def to_frames(vectors: Any, players: Any) -> np.ndarray:
     return np.take_along_axis(vectors, order, axis=1)
 
 
+def from_frames(vectors: Any, players: Any) -> np.ndarray:
+    """Each row, which begins with its player, in the order of the players [Eq. 13].
+
+    >>> from_frames([[10, 20, 30], [30, 10, 20]], players=[0, 2])
+    array([[10, 20, 30],
+           [10, 20, 30]])
+    """
+    vectors = np.asarray(vectors)
+    num_players = vectors.shape[1]
+    order = (np.arange(num_players) - np.asarray(players)[:, None]) % num_players
+    return np.take_along_axis(vectors, order, axis=1)
+
+
 def squash(x: Any) -> Any:
     """A return of any size on a compressed scale: h(x).
 

@@ -18,8 +18,11 @@ from uctree import specs
 from uctree.engine import interrupts
 from uctree.errors import UctreeError
 from uctree.game import Game
-from uctree.learn import inference
-from uctree.learn.network import check_network, losses
+from uctree.learn import devices, inference, modules
+from uctree.learn.algorithms import make_algorithm
+from uctree.learn.environments import environment, is_environment
+from uctree.learn.ladder import strength
+from uctree.learn.reanalysis import Reanalysis, choose_chunks
 from uctree.learn.run import Run, new_network
 from uctree.learn.selfplay import Setup
 from uctree.learn.workers import EvaluationJob, Failed, Workers, make_workers
@@ -29,7 +32,7 @@ from uctree.learn.workers import EvaluationJob, Failed, Workers, make_workers
 class Progress:
     """How far a run is; `train` passes it to the function `progress`."""
 
-    phase: str  # "self-play", "learning" or "ladder"
+    phase: str  # "self-play", "reanalysis", "learning" or "ladder"
     done: int  # episodes, steps or games of the phase
     total: int
     iteration: int
@@ -46,7 +49,7 @@ class Progress:
 
 
 def train(
-    game: Game | str, folder: str | os.PathLike[str], *, algorithm: str = "alphazero",
+    game: Game | str, folder: str | os.PathLike[str], *, algorithm: str | None = None,
     network: torch.nn.Module | str | None = None,
     progress: Callable[[Progress], None] | None = None, **options: Any,
 ) -> Run:  # fmt: skip
@@ -55,7 +58,9 @@ def train(
     Ctrl-C stops training. It loses only the learning since the last checkpoint; episodes are saved.
 
     Args:
-        game: a game, or its text, as `connect_four(rows=5)`.
+        game: a game, or its text, as `connect_four(rows=5)`, or an environment as
+            `gymnasium:CartPole-v1`, for algorithm="muzero".
+        algorithm: "alphazero", the default, or "muzero".
         network: a custom module, or a value of the option `network`.
         progress: called with a `Progress` after every episode, step and ladder game.
         options: as in `Options`.
@@ -63,10 +68,12 @@ def train(
     module = network if isinstance(network, torch.nn.Module) else None
     if module is None and network is not None:
         options["network"] = network
-    game = specs.as_game(game)
+    if algorithm is not None:
+        options["algorithm"] = algorithm
+    game = environment(str(game)) if is_environment(game) else specs.as_game(game)
     with interrupts.sent_again(), contextlib.ExitStack() as stack:
         with interrupts.postponed():
-            begun = Run.begin(folder, game, algorithm=algorithm, **options)
+            begun = Run.begin(folder, game, **options)
             run = stack.enter_context(begun)
         run.custom_network = module
         _Training(run, module, progress).train()
@@ -82,7 +89,10 @@ class _Training:
     ) -> None:  # fmt: skip
         self.run, self.options, self.progress = run, run.options, progress
         self.network = new_network(run.game, run.options) if network is None else network
-        check_network(self.network, run.game)
+        modules.check_module(self.network, run.game, self.options.algorithm)
+        self.algorithm = make_algorithm(run)
+        self.device = devices.choose(self.options.device)
+        self.device.place(self.network)
         self.averaged = copy.deepcopy(self.network) if self.options.average_decay > 0 else None
         self.optimizer = torch.optim.AdamW(
             self.network.parameters(), lr=self.options.learning_rate,
@@ -116,6 +126,7 @@ class _Training:
             # Positions may have been lost since then.
             self.end = min(checkpoint.replay_end, replay_end)
             self.counters |= checkpoint.counters
+            self.algorithm.load(checkpoint.learning, self.end)
         self.began = time.monotonic() - self.counters["seconds"]
         workers = make_workers(self.options)
         try:
@@ -124,6 +135,7 @@ class _Training:
             while not self._is_over():
                 self.iteration += 1
                 self._play(workers)
+                self._reanalyse(workers)
                 self._learn()
                 if self.iteration % self.options.checkpoint_interval == 0 or self._is_over():
                     self._save()
@@ -180,6 +192,7 @@ class _Training:
         stored = [number for number in numbers if number in replay]
         before, self.end = self.end, max([self.end, *map(replay.end_of, stored)])
         self.num_new = self.end - before
+        self.algorithm.read(self.end)
         self.counters["games"] += len(stored)
         self.counters["simulations"] += simulations
         self.counters["positions"] = self.end
@@ -188,6 +201,35 @@ class _Training:
             positions=self.end, simulations=self.counters["simulations"], played=played,
             plies_per_game=plies / played if played else None,
             seconds=time.monotonic() - began, **self.rates,
+        )  # fmt: skip
+
+    def _reanalyse(self, workers: Workers) -> None:
+        """Search a share of earlier positions again, by the option `reanalyse_share`."""
+        options = self.options
+        assert options.replay_window is not None
+        assert options.playout_iterations is not None
+        count = round(options.reanalyse_share * self.num_new)
+        if count == 0 or self.iteration <= options.playout_iterations:
+            return
+        network = self._network_for_selfplay()
+        began, store = time.monotonic(), self.run.reanalysis
+        window = self.run.replay.window(options.replay_window, end=self.end)
+        chunks = choose_chunks(window, options, self.iteration, count)
+        missing = {number: each for number, each in chunks.items() if number not in store}
+        job = Reanalysis(self.run.game, options, network, options.seed + self.iteration, missing)
+        done, simulations = 0, 0
+        with contextlib.closing(workers.play(job, [(number,) for number in missing])) as found:
+            for each in found:
+                if isinstance(each, Failed):
+                    self._quarantine(each)
+                    continue
+                store.append(each.number, each.positions)
+                done, simulations = done + len(each.positions), simulations + each.simulations
+                self._report_progress("reanalysis", done, count)
+        self.algorithm.take_reanalysed(store.end)
+        self.run.log(
+            "reanalysis", iteration=self.iteration, positions=done, simulations=simulations,
+            seconds=time.monotonic() - began,
         )  # fmt: skip
 
     def _quarantine(self, failed: Failed) -> None:
@@ -214,23 +256,18 @@ class _Training:
         return self.network if self.averaged is None else self.averaged
 
     def _network_for_selfplay(self) -> Any:
-        """The network of `Setup`: ONNX bytes or a module; None as long as playouts value leaves."""
+        """The network of `Setup`; None as long as playouts value leaves."""
         options = self.options
+        assert options.playout_iterations is not None
         if self.iteration <= options.playout_iterations:
             return None
         assert options.replay_window is not None
         window = self.run.replay.window(options.replay_window, end=self.end)
         if options.inference != "int8" or window.num_positions < options.batch_size:
-            return self._exported(self.playing_network)
+            return self.algorithm.export(self.playing_network)
         # A generator of its own, so that `inference` does not change which batches are drawn.
         batch = window.draw(np.random.default_rng(self.iteration), options.batch_size)
         return inference.int8_bytes(self.playing_network, self.run.game, batch.observations)
-
-    def _exported(self, network: torch.nn.Module) -> Any:
-        """A network in full precision for workers: ONNX bytes, or the module for torch."""
-        if self.options.inference == "torch":
-            return network
-        return inference.onnx_bytes(network, self.run.game)
 
     # Learning.
 
@@ -242,20 +279,16 @@ class _Training:
         if self.end < options.replay_start:
             return
         window = self.run.replay.window(options.replay_window, end=self.end)
-        began, sums = time.monotonic(), np.zeros(2)
+        assert options.draws is not None
+        began, sums = time.monotonic(), dict[str, float]()
         # Workers are idle meanwhile, so learning uses their cores.
         torch.set_num_threads(min(options.workers, os.cpu_count() or 1))
         self.network.train()
         num_steps = math.ceil(options.draws * self.num_new / options.batch_size)
         for step in range(num_steps):
-            batch = window.draw(
-                self.rng, options.batch_size, value_mix=options.value_mix,
-                symmetries=options.symmetries,
-            )  # fmt: skip
-            sums += self._step(batch)
-            self.losses = {
-                "policy_loss": sums[0] / (step + 1), "value_loss": sums[1] / (step + 1),
-            }  # fmt: skip
+            for name, loss in self._step(self.algorithm.draw(window, self.rng)).items():
+                sums[name] = sums.get(name, 0.0) + loss
+            self.losses = {f"{name}_loss": each / (step + 1) for name, each in sums.items()}
             self._report_progress("learning", step + 1, num_steps)
         torch.set_num_threads(1)
         self.run.log(
@@ -263,33 +296,23 @@ class _Training:
             learning_rate=self._learning_rate(), seconds=time.monotonic() - began, **self.losses,
         )  # fmt: skip
 
-    def _step(self, batch: Any) -> np.ndarray:
-        """The losses of policy and value on a batch, before one step of the optimiser."""
+    def _step(self, batch: Any) -> dict[str, float]:
+        """The losses on a batch by name, before one step of the optimiser."""
         options = self.options
         for group in self.optimizer.param_groups:
             group["lr"] = self._learning_rate()
-        observations = torch.from_numpy(batch.observations)
-        if observations.dim() == 4:  # convolutions are a fifth faster with channels last
-            observations = observations.contiguous(memory_format=torch.channels_last)
-        with torch.autocast("cpu", torch.bfloat16, enabled=options.precision == "bfloat16"):
-            policy, value = losses(
-                self.network, observations, torch.from_numpy(batch.policy),
-                torch.from_numpy(batch.values), torch.from_numpy(batch.legal),
-            )  # fmt: skip
-        weights = torch.from_numpy(batch.policy_weights)
-        policy_loss = (policy * weights).sum() / weights.sum().clamp(min=1.0)
-        value_loss = value.mean()
-        loss = policy_loss + options.value_weight * value_loss
+        found = self.algorithm.loss(self.network, batch, self.device)
         self.optimizer.zero_grad(set_to_none=True)
-        loss.backward()
+        found.total.backward()
         clip = math.inf if options.gradient_clip is None else options.gradient_clip
         norm = torch.nn.utils.clip_grad_norm_(self.network.parameters(), clip)
-        if not (torch.isfinite(loss) and torch.isfinite(norm)):
-            raise UctreeError(self._failure_message(policy_loss, value_loss, norm))
+        if not (torch.isfinite(found.total) and torch.isfinite(norm)):
+            raise UctreeError(self._failure_message(found.parts, norm))
         self.optimizer.step()
         self.counters["steps"] += 1
         self._average()
-        return np.array([policy_loss.item(), value_loss.item()])
+        self.algorithm.after_step(batch, found)
+        return {name: loss.item() for name, loss in found.parts.items()}
 
     def _average(self) -> None:
         """Update the averaged weights."""
@@ -314,13 +337,13 @@ class _Training:
         rate = scheduled(options.learning_rate, options.learning_rate_end, share, options.schedule)
         return rate * min(1.0, (steps + 1) / max(1, options.warmup_steps))
 
-    def _failure_message(self, policy_loss: Any, value_loss: Any, norm: Any) -> str:
+    def _failure_message(self, losses: dict[str, Any], norm: Any) -> str:
         """The message for losses or gradients that are not finite."""
         largest = max(float(each.detach().abs().max()) for each in self.network.parameters())
+        shown = ", ".join(f"{name} loss {loss.item():g}" for name, loss in losses.items())
         return (
             f"learning failed in iteration {self.iteration}, step {self.counters['steps']:.0f}: "
-            f"policy loss {policy_loss.item():g}, value loss {value_loss.item():g}, gradient norm "
-            f"{float(norm):g}, largest weight {largest:g}, learning rate "
+            f"{shown}, gradient norm {float(norm):g}, largest weight {largest:g}, learning rate "
             f"{self._learning_rate():g}. The last checkpoint, of iteration "
             f"{self.run.iterations()[-1]}, is intact. Start again in another folder with a smaller "
             "learning_rate or gradient_clip; if the game has large returns and no payoff_range, "
@@ -335,6 +358,7 @@ class _Training:
             self.iteration, network=self.network, averaged=self.averaged,
             optimizer=self.optimizer, counters=self.counters,
             generators={"batches": self.rng}, replay_end=self.end,
+            learning=self.algorithm.state(),
         )  # fmt: skip
         self.run.log(
             "checkpoint", iteration=self.iteration, weights_sha256=saved.weights_sha256,
@@ -350,17 +374,18 @@ class _Training:
         if earlier:
             # A custom module cannot be rebuilt from its description, so weights go into a copy.
             module = copy.deepcopy(self.network)
-            past = self._exported(self.run.learned(earlier[-1], network=module).network())
+            past = self.algorithm.export(self.run.learned(earlier[-1], network=module).network())
         job = EvaluationJob(
-            self.run.game, self.options, self._exported(self.playing_network), past,
+            self.run.game, self.options, self.algorithm.export(self.playing_network), past,
             self.options.seed + self.iteration,
         )  # fmt: skip
         found = workers.measure(
             job, lambda done, total: self._report_progress("ladder", done, total)
         )
         self.run.log(
-            "ladder", iteration=self.iteration, past=earlier[-1] if earlier else None, **found
-        )
+            "ladder", iteration=self.iteration, past=earlier[-1] if earlier else None,
+            strength=strength(found), **found,
+        )  # fmt: skip
 
     def _report_progress(self, phase: str, done: int, total: int) -> None:
         if self.progress is None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pickle
 from collections import Counter, deque
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, cast
 
@@ -18,7 +18,7 @@ from uctree.errors import UctreeError
 from uctree.game import Game
 from uctree.learn.extras import load_module
 from uctree.learn.options import Options
-from uctree.learn.selfplay import Episode, Setup, network_evaluator
+from uctree.learn.selfplay import Episode, network_evaluator
 from uctree.workers.processes import Host, Message, Send, Worker, make_host
 
 MAX_TRIES = 3  # of a chunk, and of an episode on its own
@@ -59,10 +59,21 @@ class EvaluationJob:
         return found
 
 
+class Job(Protocol):
+    """What workers play: `selfplay.Setup`, or `reanalysis.Reanalysis`."""
+
+    @property
+    def game(self) -> Game:
+        """The game."""
+
+    def play(self, numbers: Sequence[int]) -> Iterator[Episode]:
+        """The episodes, or chunks, of these numbers, as they end."""
+
+
 class Workers(Protocol):
     """Plays episodes and measures checkpoints."""
 
-    def play(self, setup: Setup, chunks: Sequence[Chunk]) -> Generator[Episode | Failed]:
+    def play(self, setup: Job, chunks: Sequence[Chunk]) -> Generator[Episode | Failed]:
         """Every episode once, as they end; those of a chunk are played at the same time.
 
         UctreeError if more episodes fail than succeed.
@@ -85,7 +96,7 @@ def make_workers(options: Options) -> Workers:
 class InProcessWorker:
     """Plays in this process, one chunk after the other."""
 
-    def play(self, setup: Setup, chunks: Sequence[Chunk]) -> Generator[Episode | Failed]:
+    def play(self, setup: Job, chunks: Sequence[Chunk]) -> Generator[Episode | Failed]:
         ledger = _Ledger(setup.game, chunks)
         while (chunk := ledger.next_chunk()) is not None:
             try:
@@ -176,7 +187,7 @@ class WorkerPool:
         self.failed_starts = 0  # in a row
         self.game: tuple[Game, bytes] | None = None  # with its pickle
 
-    def play(self, setup: Setup, chunks: Sequence[Chunk]) -> Generator[Episode | Failed]:
+    def play(self, setup: Job, chunks: Sequence[Chunk]) -> Generator[Episode | Failed]:
         ledger = _Ledger(setup.game, chunks)
         content = self.host.share(self._pickled(setup.game, setup))
         for each in self.workers:
@@ -193,12 +204,12 @@ class WorkerPool:
             if not is_over:  # the episodes in progress are not needed any more
                 self.close()
 
-    def _pickled(self, game: Game, job: Setup | EvaluationJob) -> bytes:
+    def _pickled(self, game: Game, job: Job | EvaluationJob) -> bytes:
         """The bytes of a job; those of its game stay the same, so that workers reuse the game."""
         if self.game is None or self.game[0] is not game:
             self.game = game, pickle.dumps(game)  # raises an error of ours if it cannot be pickled
         try:
-            return pickle.dumps((self.game[1], replace(job, game=cast(Game, None))))
+            return pickle.dumps((self.game[1], replace(cast(Any, job), game=None)))
         except Exception as error:
             raise UctreeError(
                 f"the network cannot be sent to another process ({error}); define its class in a "
@@ -312,7 +323,7 @@ class _Service:
 
     def __init__(self) -> None:
         self.game: tuple[bytes, Game] | None = None  # its pickle, and the game with compiled code
-        self.setup: Setup | None = None
+        self.setup: Job | None = None
 
     def __call__(self, message: Message, send: Send) -> None:
         kind, content = message

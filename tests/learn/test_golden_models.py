@@ -1,0 +1,86 @@
+"""Complete searches computed independently of uctree, through a model that answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import uctree
+from tests import golden_gumbel, golden_vectors
+from tests.exact_model import root_in_model
+from tests.test_golden import VECTORS, assert_equal
+from uctree import selection
+
+NAMES = ("gumbel.search.", "muzero.search.", "search3p.")
+SEARCHES = [vector for vector in VECTORS if vector["id"].startswith(NAMES)]
+
+
+@pytest.mark.parametrize("vector", SEARCHES, ids=lambda vector: vector["id"])
+def test_a_model_gives_the_search_computed_elsewhere(vector):
+    given = golden_vectors._numbers(vector["input"])
+    found = search_of(vector["id"], given)
+    for key, value in vector["expected"].items():
+        if key in found:
+            assert_equal(golden_vectors._plain(found[key]), value, max(vector["tol"], 1e-9), key)
+    assert {"visit_counts", "root_visits"} & found.keys()
+
+
+def search_of(name: str, given: dict[str, Any]) -> dict[str, Any]:
+    if name.startswith("search3p."):
+        return _three_players(given)
+    game = golden_gumbel.table_game(
+        given["model"], given.get("invalid_actions"), given.get("max_depth")
+    )
+    state = game.start()
+    state["place"] = given["root_state"]
+    if name.startswith("gumbel."):
+        options = golden_gumbel._options(given)
+        rules = golden_gumbel.gumbel_rules(given["max_considered"], given["root_gumbel"], **options)
+    else:
+        rules = golden_gumbel.muzero_rules(given["c_init"], given["c_base"])
+    root, _ = root_in_model(game, state, golden_gumbel._evaluate, given["num_simulations"], **rules)
+    visits = np.zeros(game.num_actions, np.int64)
+    values: list[float | None] = [None] * game.num_actions
+    for action, count, q in zip(root.actions, root.visits, root.q, strict=True):
+        visits[action] = count
+        if count:
+            values[action] = float(q[root.to_play])
+    found = {"visit_counts": visits, "q_values": values,
+             "root_value": float(root.value[root.to_play])}  # fmt: skip
+    if name.startswith("gumbel."):
+        found["action"] = int(root.actions[root.gumbel_choice()])
+        policy = np.zeros(game.num_actions)
+        policy[root.actions] = root.improved()
+        found["improved_policy"] = policy
+    return found
+
+
+def _three_players(given: dict[str, Any]) -> dict[str, Any]:
+    mover = np.where(given["terminal"], uctree.OVER, given["mover"]).astype(np.int8)
+    data = (
+        np.array(given["next_state"], np.int32), np.array(given["reward"], float), mover,
+        np.array(given["value"], float), np.array(given["prior"], float),
+    )  # fmt: skip
+    game = uctree.Game(
+        [("place", np.int32), ("to_play", np.int8)], golden_vectors._legal, golden_vectors._step,
+        data=data, name="table", num_players=data[3].shape[1], num_actions=data[0].shape[1],
+        discount=given["discount"],
+    )  # fmt: skip
+    state = game.start()
+    state["place"], state["to_play"] = given["root"], mover[given["root"]]
+    rule = selection.puct(
+        given["c_init"], given["c_base"], fpu_value=given["fpu_reduction"], normalise="none"
+    )
+
+    def judge(state, values, logits, data):
+        golden_vectors._evaluate(state, values, logits, data)
+        logits[:] = np.log(logits)
+
+    root, _ = root_in_model(game, state, judge, given["simulations"], selection=rule)
+    return {
+        "root_visits": root.visits,
+        "root_q": [q if count else None for q, count in zip(root.q, root.visits, strict=True)],
+        "root_value": root.value,
+    }
