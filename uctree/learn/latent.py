@@ -95,7 +95,9 @@ class Imagination:
         """Vectors in the order of the players; those behind an end are not used."""
         if self.game.num_players == 1:
             return relative
-        return np.take_along_axis(relative, self._orders[to_play], axis=1)
+        # Faster than `take_along_axis`, which a small batch would feel.
+        found: np.ndarray = relative[np.arange(len(relative))[:, None], self._orders[to_play]]
+        return found
 
 
 def evaluator(
