@@ -153,6 +153,15 @@ def test_the_top_level_has_fewer_than_20_modules():
     assert len([path for path in PACKAGE.glob("*.py") if not path.stem.startswith("__")]) < 20
 
 
+def test_every_module_has_a_file_of_tests_of_its_name():
+    tests = Path(__file__).parent
+    modules = [path.relative_to(PACKAGE) for path in sources() if not path.stem.startswith("__")]
+    assert [
+        str(module) for module in modules
+        if not (tests / module.parent / f"test_{module.name}").exists()
+    ] == []  # fmt: skip
+
+
 def test_every_room_says_what_lives_there():
     for path in PACKAGE.glob("*/__init__.py"):
         docstring = ast.get_docstring(ast.parse(path.read_text())) or ""
