@@ -9,6 +9,8 @@ import pytest
 from uctree import backup
 from uctree.kernels import backups
 
+pytestmark = pytest.mark.quick
+
 
 def test_a_rule_is_a_kernel_and_a_number():
     assert backup.mean() == backup.Backup("mean", backups.gather_nothing, 0.0)

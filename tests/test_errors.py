@@ -8,6 +8,8 @@ import pytest
 
 from uctree import errors
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.mark.parametrize("name", ["BrokenGame", "IllegalAction", "IncompletePath"])
 def test_all_are_value_errors_of_uctree(name):

@@ -21,6 +21,8 @@ from uctree.identity import (
     rules_fingerprint,
 )
 
+pytestmark = pytest.mark.quick
+
 SPECS = [
     "breakthrough(rows=5, cols=6)",
     "connect_four(rows=5, cols=7, playouts='heuristic')",

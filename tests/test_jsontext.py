@@ -13,6 +13,8 @@ import uctree
 from uctree import games
 from uctree.jsontext import finite, json_text, parse_json
 
+pytestmark = pytest.mark.quick
+
 
 def strictly(text):
     """The content of a text; ValueError for what JSON does not have."""

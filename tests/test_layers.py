@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+import re
 import sys
 from pathlib import Path
 
@@ -160,6 +161,19 @@ def test_every_module_has_a_file_of_tests_of_its_name():
         str(module) for module in modules
         if not (tests / module.parent / f"test_{module.name}").exists()
     ] == []  # fmt: skip
+
+
+def test_make_quick_runs_tests_of_every_room():
+    tests, marked = Path(__file__).parent, {}
+    for path in tests.rglob("test_*.py"):
+        text = path.read_text()
+        of_all = re.search(r"^pytestmark = .*\bmark\.quick\b", text, re.MULTILINE)
+        found = r"^def test_" if of_all else r"^@pytest\.mark\.quick$"
+        room = path.relative_to(tests).parts[0]
+        marked[room] = marked.get(room, 0) + len(re.findall(found, text, re.MULTILINE))
+    rooms = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
+    assert sum(marked.values()) >= 150
+    assert {room for room in rooms if marked.get(room, 0) == 0} == set()
 
 
 def test_every_room_says_what_lives_there():

@@ -10,6 +10,8 @@ import pytest
 from uctree import selection
 from uctree.selection import Rule
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.mark.parametrize(
     ("make", "message"),

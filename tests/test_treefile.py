@@ -17,6 +17,8 @@ import pytest
 
 from uctree import games, treefile
 
+pytestmark = pytest.mark.quick
+
 NESTED = np.dtype(
     [
         ("visits", np.int32),

@@ -10,6 +10,8 @@ from tests.small_games import dice_game, tour_game
 from uctree import IllegalAction, games
 from uctree.adapters.episodes import RunningEpisode, check_finite
 
+pytestmark = pytest.mark.quick
+
 
 def begun(game, seed=1):
     return RunningEpisode(game, np.random.default_rng(seed))

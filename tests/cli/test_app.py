@@ -31,10 +31,12 @@ def test_version_is_that_of_the_package(run):
     assert run("--version") == f"uctree {uctree.__version__}\n"
 
 
+@pytest.mark.quick
 def test_help_explains_how_to_name_a_game(run):
     assert "my_game.py:name" in run("--help")
 
 
+@pytest.mark.quick
 def test_python_m_uctree_is_the_same_command():
     command = [sys.executable, "-m", "uctree", "play", "no_such_game"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -84,6 +86,7 @@ def test_the_only_game_of_a_file_needs_no_name(run, tmp_path):
     assert "player 0 to move" in run("search", str(path), "--num-simulations", "10")
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     ("game", "message"),
     [
@@ -131,6 +134,7 @@ def test_a_file_that_cannot_be_imported_says_where(refused, tmp_path, source, me
     assert re.search(message, refused("search", f"{path}:game"))
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     ("tokens", "message"),
     [
@@ -191,6 +195,7 @@ def test_options_that_are_not_given_are_left_to_the_search(options):
     assert options() == {}
 
 
+@pytest.mark.quick
 def test_rules_are_written_as_in_python(options):
     assert options(
         "--selection", "puct(c=2, fpu='parent')", "--root-selection", "gumbel(8)",
@@ -216,6 +221,7 @@ def test_a_rule_may_take_another_rule(options):
     }
 
 
+@pytest.mark.quick
 def test_words_numbers_and_switches_reach_the_search(options):
     assert options(
         "--solver", "--transpositions", "--open-loop", "--threads", "2", "--parallel", "tree",
@@ -239,6 +245,7 @@ def test_every_choice_can_be_named():
     assert set(listed) <= words
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     ("tokens", "message"),
     [

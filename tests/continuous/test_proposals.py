@@ -12,6 +12,8 @@ import uctree
 from tests.continuous.vector_games import LOSS, LOSS_3D, MASS, NARROW, SPHERE
 from uctree import backup, continuous, games, selection, stopping
 
+pytestmark = pytest.mark.quick
+
 # --- the contract --------------------------------------------------------------------------------
 
 

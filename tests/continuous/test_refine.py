@@ -9,6 +9,8 @@ import uctree
 from uctree import backup, continuous, games, refine, regret, selection
 from uctree.continuous import budgets
 
+pytestmark = pytest.mark.quick
+
 LOSS = games.loss_game()
 KINDS = [
     refine.gradient(0.1, frequency=0.2),

@@ -10,6 +10,8 @@ from tests.continuous.vector_games import LOSS, LOSS_3D
 from uctree import continuous, refine
 from uctree.games.loss_game import equilibrium, own_gradient
 
+pytestmark = pytest.mark.quick
+
 
 def test_own_gradient_ascent_leaves_the_equilibrium_of_foresight():
     found = continuous.own_gradient_ascent(LOSS, equilibrium(), rate=0.01, num_steps=5000)

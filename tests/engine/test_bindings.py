@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from tests.small_games import dice_game, heap_game, tour_game
 from uctree import evaluators, games
 from uctree.engine.bindings import action_room, bound_rule, game_bindings
 from uctree.kernels import playouts, vectors
 from uctree.kernels.status import GUARD
+
+pytestmark = pytest.mark.quick
 
 
 def test_rules_are_called_with_data_whether_they_take_it_or_not():

@@ -11,7 +11,7 @@ from uctree import backup, evaluators, games, refine, selection
 from uctree.engine.compose import bindings, compose, num_blocks
 from uctree.engine.options import Options, resolve
 
-pytestmark = pytest.mark.usefixtures("interpreted")
+pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("interpreted")]
 
 
 def composed(**options):

@@ -77,6 +77,7 @@ def test_a_tree_of_a_forest_is_that_of_a_search(game, asked, compiled, options):
         assert mine.root_noise.tolist() == alone.root_noise.tolist()
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("options", [{}, {"root_selection": selection.gumbel()}, {"solver": True}])
 def test_many_states_are_searched_together_and_found_as_one_by_one(options):
     sizes = []
@@ -311,6 +312,7 @@ def test_with_three_players_a_sure_win_is_kept():
     assert many[0].status == "solved"
 
 
+@pytest.mark.quick
 def test_a_search_that_was_left_in_the_middle_can_go_on():
     calls = []
 

@@ -58,6 +58,7 @@ def kernel(n):
     return n + LIMIT
 
 
+@pytest.mark.quick
 def test_a_fingerprint_depends_on_all_that_is_reached():
     def outer(table, inner):
         def function(n):

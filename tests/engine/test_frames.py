@@ -10,6 +10,8 @@ import pytest
 from uctree.engine.frames import Frame, readers
 from uctree.kernels.context import Batch, Search
 
+pytestmark = pytest.mark.quick
+
 
 class Pair(NamedTuple):
     """Two arrays of different shapes."""

@@ -12,7 +12,7 @@ from uctree import Tree, games
 from uctree.errors import UctreeError
 from uctree.kernels.records import NONE
 
-pytestmark = pytest.mark.usefixtures("interpreted")
+pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("interpreted")]
 
 
 def repeat_action(header, arrays):

@@ -8,6 +8,8 @@ import pytest
 
 from uctree.engine.memory import num_bytes
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.mark.parametrize(
     ("amount", "expected"),

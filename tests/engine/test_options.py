@@ -13,6 +13,8 @@ from uctree import evaluators, games, selection
 from uctree.engine import options
 from uctree.engine.options import Options, resolve
 
+pytestmark = pytest.mark.quick
+
 
 def test_every_option_has_a_default_and_a_line_of_help():
     for each in fields(Options):

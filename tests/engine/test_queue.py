@@ -25,6 +25,7 @@ def test_leaves_that_wait_together_lose_no_visit(rule):
         assert not result.tree.edges["pending"].any()
 
 
+@pytest.mark.quick
 def test_a_batch_has_as_many_leaves_as_wait_and_no_state_twice():
     batches = []
 
@@ -40,6 +41,7 @@ def test_a_batch_has_as_many_leaves_as_wait_and_no_state_twice():
     assert all(len(set(batch.tolist())) == len(batch) for batch in batches)
 
 
+@pytest.mark.quick
 def test_what_is_cached_is_not_asked_again_until_it_is_forgotten():
     asked = []
 

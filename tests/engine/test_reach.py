@@ -11,6 +11,8 @@ from uctree import BrokenGame, games
 from uctree.engine import reach
 from uctree.kernels.binding import UNBOUND
 
+pytestmark = pytest.mark.quick
+
 SCALE, LIMIT = 3, UNBOUND
 TABLE = np.arange(3)
 

@@ -13,6 +13,8 @@ from uctree.engine.options import resolve
 from uctree.engine.workspace import Workspace, arrays_of
 from uctree.game import ENDLESS
 
+pytestmark = pytest.mark.quick
+
 
 def made(game, state=None, **options):
     resolved = resolve(game, **options)

@@ -7,6 +7,8 @@ import pytest
 
 from uctree import games
 
+pytestmark = pytest.mark.quick
+
 GAME = games.leap()
 REPLIES = np.linspace(-1, 1, 201)
 

@@ -17,6 +17,8 @@ from uctree.games.loss_game import (
     saturation,
 )
 
+pytestmark = pytest.mark.quick
+
 GRID = np.linspace(-BOUND, BOUND, 20_001)
 
 

@@ -6,6 +6,8 @@ import pytest
 
 from uctree import games
 
+pytestmark = pytest.mark.quick
+
 
 def test_a_stage_costs_position_and_push_and_the_last_one_the_speed():
     game = games.point_mass(stages=2)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from uctree.kernels.answers import STATE, list_numbers, no_outcomes
+
+pytestmark = pytest.mark.quick
 
 
 def test_actions_are_the_numbers_below_the_count_of_the_state():

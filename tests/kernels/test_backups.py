@@ -14,7 +14,7 @@ from uctree import backup
 from uctree.kernels import backups
 from uctree.tree import Layout
 
-pytestmark = pytest.mark.usefixtures("interpreted")
+pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("interpreted")]
 
 
 def gathered(rule, player=0, lines=DIVIDED):

@@ -5,11 +5,14 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import numpy as np
+import pytest
 
 from uctree.engine.compile import bind
 from uctree.kernels import batching
 from uctree.kernels.batching import CACHE_ENTRY, CACHE_WAYS, CONTROL, QUEUE
 from uctree.kernels.records import NONE
+
+pytestmark = pytest.mark.quick
 
 ROWS = 4
 

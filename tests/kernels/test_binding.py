@@ -7,6 +7,8 @@ import pytest
 from uctree.engine.compile import bind
 from uctree.kernels.binding import UNBOUND, noinline
 
+pytestmark = pytest.mark.quick
+
 LIMIT = FACTOR = UNBOUND
 
 

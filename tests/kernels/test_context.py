@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from uctree import selection
 from uctree.kernels.context import SEARCH_FIELDS, Batch, Rule, Search
+
+pytestmark = pytest.mark.quick
 
 
 def test_every_field_of_a_search_but_data_is_a_part_of_a_batch():

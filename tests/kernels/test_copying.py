@@ -11,7 +11,7 @@ from uctree import games
 from uctree.kernels import copying
 from uctree.kernels.records import NONE
 
-pytestmark = pytest.mark.usefixtures("interpreted")
+pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("interpreted")]
 
 SLOT = np.dtype([("key", np.uint64, (2,)), ("node", np.int32)])
 NOTHING = np.zeros(0, np.int64)

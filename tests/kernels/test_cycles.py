@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from uctree.game import CHANCE
 from uctree.kernels import cycles
 from uctree.kernels.cycles import PROGRESS, Components, Graph
 from uctree.kernels.records import NONE
+
+pytestmark = pytest.mark.quick
 
 
 def graph_of(after, paid=None, mover=None, chance=None):

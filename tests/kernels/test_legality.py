@@ -13,7 +13,7 @@ from uctree.game import StateViews
 from uctree.kernels.legality import ALL_LEGAL, NEED_DEPTH, find_illegal
 from uctree.kernels.records import NONE
 
-pytestmark = pytest.mark.usefixtures("interpreted")
+pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("interpreted")]
 
 
 def found_in(tree, depth=20):

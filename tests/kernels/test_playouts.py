@@ -17,7 +17,7 @@ from uctree.kernels import playouts
 from uctree.kernels.context import Play
 from uctree.kernels.status import BAD_ACTION, BAD_VALUE, DONE, ENDLESS_PLAYOUT, NOT_ZERO_SUM
 
-pytestmark = pytest.mark.usefixtures("interpreted")
+pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("interpreted")]
 
 
 def played(game, limit=ENDLESS, seed=1, max_plies=None):

@@ -12,7 +12,7 @@ from uctree.kernels import proofs
 from uctree.kernels.records import EXACT, MOVER, NONE
 from uctree.tree import Layout
 
-pytestmark = pytest.mark.usefixtures("interpreted")
+pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("interpreted")]
 
 LINES = {(0,): 0.5, (1,): 0.5, (2,): 0.5}
 

@@ -8,6 +8,8 @@ import pytest
 from uctree.engine.compile import bind
 from uctree.kernels import records
 
+pytestmark = pytest.mark.quick
+
 
 def test_a_zero_sum_game_keeps_one_component():
     component = bind(records.component, {"ZERO_SUM": True})

@@ -9,6 +9,8 @@ from uctree.engine.bindings import game_bindings
 from uctree.kernels import rules
 from uctree.kernels.binding import UNBOUND
 
+pytestmark = pytest.mark.quick
+
 NAMES = {name for name, value in vars(rules).items() if value is UNBOUND} - {"UNBOUND"}
 
 

@@ -16,7 +16,7 @@ from uctree.kernels.scoring import best_edge
 from uctree.kernels.simulation import RULE
 from uctree.tree import Layout
 
-pytestmark = pytest.mark.usefixtures("interpreted")
+pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("interpreted")]
 
 GAME = heap_game(zero_sum=True)
 

@@ -13,7 +13,7 @@ from uctree.kernels import simulation
 from uctree.kernels.records import NONE
 from uctree.kernels.status import DONE, NEED_CAPACITY
 
-pytestmark = pytest.mark.usefixtures("interpreted")
+pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("interpreted")]
 
 
 def test_a_node_gets_edges_at_its_second_visit():

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from uctree.engine import diagnostics
 from uctree.kernels import records, status
+
+pytestmark = pytest.mark.quick
 
 NUMBERS = {
     name: value for name, value in vars(status).items() if name.isupper() and name != "GUARD"

@@ -11,6 +11,8 @@ from uctree.engine.compile import bind
 from uctree.game import make_rng
 from uctree.kernels import vectors
 
+pytestmark = pytest.mark.quick
+
 ROOM = np.array([[0.0, 0.0], [-1.0, 0.0], [1.0, 2.0]])
 
 

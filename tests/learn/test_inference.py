@@ -19,6 +19,8 @@ pytest.importorskip("onnxruntime", reason="the learn extra is not installed")
 from tests.learn.networks import Own, random_planes, shaken, small  # noqa: E402
 from uctree.learn import inference, network, targets  # noqa: E402
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.mark.parametrize("game", [games.tic_tac_toe(), games.connect_four()], ids=lambda g: g.name)
 def test_8_bits_give_nearly_the_same_results(game):

@@ -16,6 +16,8 @@ pytest.importorskip("onnxruntime", reason="the learn extra is not installed")
 from tests.learn.networks import small
 from uctree.learn import inference
 
+pytestmark = pytest.mark.quick
+
 
 def external(content):
     """The network with one weight in another file."""

@@ -6,6 +6,8 @@ import pytest
 
 from uctree.pages.columns import aligned
 
+pytestmark = pytest.mark.quick
+
 
 def test_columns_are_as_wide_as_their_widest_cell():
     rows = [["name", "games", "note"], ["a", "12", "longer"], ["long name", "3", ""]]

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from uctree.pages import document
+
+pytestmark = pytest.mark.quick
 
 
 def test_a_page_loads_nothing_and_runs_no_script():

@@ -11,6 +11,8 @@ from uctree.kernels.records import NONE
 from uctree.planning.book import Book
 from uctree.planning.problem import Answer, Question
 
+pytestmark = pytest.mark.quick
+
 
 def question(row=0, edge=NONE, **fields):
     return Question(0, row, edge, None, **fields)

@@ -14,7 +14,7 @@ import uctree
 from tests.planning.counting import counting, step
 from uctree import UctreeError
 
-pytestmark = pytest.mark.usefixtures("both_ways")
+pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("both_ways")]
 
 
 @pytest.mark.parametrize(

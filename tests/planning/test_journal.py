@@ -14,7 +14,7 @@ import uctree
 from tests.planning.counting import counting, step
 from uctree import Problem, Step, UctreeError
 
-pytestmark = pytest.mark.usefixtures("both_ways")
+pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("both_ways")]
 
 
 def test_a_journal_goes_on_without_asking_twice_and_gives_the_same_tree(tmp_path):

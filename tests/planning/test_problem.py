@@ -20,6 +20,8 @@ from uctree.planning.problem import (
     as_vector,
 )
 
+pytestmark = pytest.mark.quick
+
 
 def no_actions(number):
     return []

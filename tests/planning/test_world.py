@@ -8,6 +8,8 @@ import uctree
 from tests.planning.counting import counting
 from uctree.planning.world import World, world_of
 
+pytestmark = pytest.mark.quick
+
 
 def test_a_problem_needs_a_start_and_a_world_has_one():
     problem = counting()

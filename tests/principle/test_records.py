@@ -8,6 +8,8 @@ import pytest
 from uctree.principle.formulas import pruning_penalty
 from uctree.principle.records import NodeStudy
 
+pytestmark = pytest.mark.quick
+
 
 def test_the_effective_action_is_the_sum_of_its_parts():
     study = NodeStudy(
