@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import re
 from dataclasses import fields, replace
+from pathlib import Path
 
 import pytest
 
@@ -27,6 +29,13 @@ def test_the_signature_of_search_has_every_option_with_its_default():
     for each in fields(Options):
         assert parameters[each.name].default == each.default, each.name
         assert parameters[each.name].kind is inspect.Parameter.KEYWORD_ONLY
+
+
+def test_the_reference_has_a_row_for_every_option():
+    page = (Path(__file__).parents[2] / "docs/api.md").read_text()
+    rows = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `")]
+    listed = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+    assert set(options.OPTION_NAMES) <= listed
 
 
 def test_defaults_depend_on_the_game_and_on_other_options():
