@@ -163,6 +163,43 @@ def test_every_module_has_a_file_of_tests_of_its_name():
     ] == []  # fmt: skip
 
 
+def test_the_code_map_names_every_module():
+    text = (PACKAGE.parent / "CONTRIBUTING.md").read_text()
+    named = set(re.findall(r"`([\w./]+)`", text[text.index("## Where to look") :]))
+    # A row may name a folder and then its modules without it.
+    rows = [line for line in text.splitlines() if line.startswith("| ")]
+    for row in rows:
+        for room in re.findall(r"`(\w+/)`:", row):
+            named |= {room + name for name in re.findall(r"`(\w+\.py)`", row)}
+    # One row for all modules of these, each of which is one game, command, library or backend.
+    covered = {"games/", "cli/", "adapters/", "continuous/", "workers/"}
+    assert covered <= named
+    modules = [str(path.relative_to(PACKAGE)) for path in sources() if "__" not in path.name]
+    missing = [
+        module for module in modules
+        if module not in named and module.split("/")[0] + "/" not in covered
+    ]  # fmt: skip
+    assert missing == []
+
+
+def test_the_room_of_machine_code_names_the_modules_that_import_numba():
+    importing = {
+        path.stem for path in (PACKAGE / "engine").glob("*.py")
+        if {"numba", "llvmlite"} & {name.split(".")[0] for name in imported(path)}
+    }  # fmt: skip
+    docstring = ast.get_docstring(ast.parse((PACKAGE / "engine/__init__.py").read_text()))
+    said = docstring[docstring.index("Numba") :]
+    assert importing == set(re.findall(r"`(\w+)`", said))
+
+
+def test_the_table_of_slow_tests_names_every_file_that_has_some():
+    tests = Path(__file__).parent
+    table = (tests.parent / "CONTRIBUTING.md").read_text().split("Some tests are in `make slow`")[1]
+    files = [path for path in tests.rglob("test_*.py") if path != Path(__file__)]
+    slow = {path.name for path in files if "mark.slow" in path.read_text()}
+    assert {name for name in slow if name not in table} == set()
+
+
 def test_make_quick_runs_tests_of_every_room():
     tests, marked = Path(__file__).parent, {}
     for path in tests.rglob("test_*.py"):

@@ -15,8 +15,6 @@ from tests.test_combinations import game as game_called
 from uctree import Searcher, games, selection
 from uctree.kernels.records import NONE
 
-pytestmark = pytest.mark.quick
-
 
 def favourites(state, values, logits):
     for action in range(logits.shape[0]):

@@ -16,8 +16,6 @@ import uctree
 from uctree import cli, games
 from uctree.cli.evidence import read_openings
 
-pytestmark = pytest.mark.quick
-
 ROOT = Path(__file__).parents[2]
 
 
