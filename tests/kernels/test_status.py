@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,10 @@ NUMBERS = {
 }
 # Not errors: what the driver acts on.
 ACTED_ON = {"DONE", "NEED_CAPACITY", "ROOT_SOLVED", "EDGE_CLOSED", "WAITING"}
+
+
+def test_no_two_statuses_have_the_same_number():
+    assert [number for number, count in Counter(NUMBERS.values()).items() if count > 1] == []
 
 
 def test_minus_a_status_is_not_the_number_of_no_edge():
