@@ -14,14 +14,14 @@ PACKAGE = Path(__file__).parent.parent / "uctree"
 
 # From the bottom up. A room or module imports those before it in this list, and itself.
 ORDER = [
-    "errors", "jsontext", "game", "bits", "games", "treefile", "specs", "pages.columns",
-    "pages.document", "kernels.binding",
+    "errors", "engine.jsontext", "game", "bits", "games", "engine.treefile", "specs",
+    "pages.columns", "pages.document", "kernels.binding",
     "engine.reach", "doctor.contract", "doctor.walk", "doctor.first_look", "engine.watch",
-    "engine.fingerprint", "identity", "engine.disk_cache",
+    "engine.fingerprint", "engine.identity", "engine.disk_cache",
     "engine.inlining", "engine.interrupts", "engine.notices", "engine.recent", "engine.compile",
     "engine.machine", "engine.memory", "engine.threaded_calls", "kernels",
     "engine.frames", "selection", "engine.soundness", "tree", "evaluators", "backup",
-    "engine.bindings", "solver", "continuous", "choice", "history", "engine", "workers",
+    "engine.bindings", "solver", "continuous", "choice", "engine.history", "engine", "workers",
     "variation", "pages",
     "result", "pages.outline", "pages.result_page", "stopping", "comparison",
     "mcts", "planning", "adapters", "principle", "doctor", "arena", "learn", "cli", "__main__",
@@ -150,8 +150,8 @@ def test_every_room_stands_in_the_order():
     assert rooms == set(ORDER)
 
 
-def test_the_top_level_has_fewer_than_20_modules():
-    assert len([path for path in PACKAGE.glob("*.py") if not path.stem.startswith("__")]) < 20
+def test_the_top_level_has_at_most_15_modules():
+    assert len([path for path in PACKAGE.glob("*.py") if not path.stem.startswith("__")]) <= 15
 
 
 def test_every_module_has_a_file_of_tests_of_its_name():
@@ -188,7 +188,7 @@ def test_the_room_of_machine_code_names_the_modules_that_import_numba():
         if {"numba", "llvmlite"} & {name.split(".")[0] for name in imported(path)}
     }  # fmt: skip
     docstring = ast.get_docstring(ast.parse((PACKAGE / "engine/__init__.py").read_text()))
-    said = docstring[docstring.index("Numba") :]
+    said = docstring[docstring.index("Numba") :].partition(".")[0]
     assert importing == set(re.findall(r"`(\w+)`", said))
 
 

@@ -13,7 +13,8 @@ import pytest
 import uctree
 from tests.engine.tree_files import changed, put, search_on
 from tests.forged_trees import KINDS, forge
-from uctree import Tree, games, treefile
+from uctree import Tree, games
+from uctree.engine import treefile
 from uctree.engine.soundness import block_rooms
 from uctree.errors import UctreeError
 from uctree.kernels.records import NONE, capacity_of

@@ -29,10 +29,10 @@ import msgspec
 import uctree
 from uctree import specs
 from uctree.engine import interrupts
+from uctree.engine.identity import describe_game, game_differences
+from uctree.engine.jsontext import json_text, parse_json
 from uctree.errors import UctreeError
 from uctree.game import Game
-from uctree.identity import describe_game, game_differences
-from uctree.jsontext import json_text, parse_json
 from uctree.learn import checkpoints, files
 from uctree.learn.checkpoints import Checkpoint, Generator, Weights
 from uctree.learn.extras import load_module

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 import uctree
-from uctree import games, treefile
-from uctree.identity import (
+from uctree import games
+from uctree.engine import treefile
+from uctree.engine.identity import (
     are_rules_edited,
     check_game,
     describe_game,
