@@ -43,7 +43,7 @@ test: $(VENV)/dev  ## all tests that take seconds, those against peers included
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 quick: $(VENV)/dev  ## a minute of the most telling tests
-	$(BIN)/python -m pytest -n 2 --dist load -m quick
+	$(BIN)/python -m pytest -n 2 --dist load -m 'quick and not slow' tests
 
 slow: $(VENV)/dev  ## all tests; those of the search once more with bounds checks
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m ''

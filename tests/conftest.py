@@ -14,3 +14,9 @@ def both_ways(request, monkeypatch):
     """
     if request.param == "interpreted":
         monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
+
+
+@pytest.fixture
+def interpreted(monkeypatch):
+    """Run a test in plain Python, because it is about logic that is the same in machine code."""
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")

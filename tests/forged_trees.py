@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 import uctree
-from uctree import games, selection, treefile
+from uctree import games, selection
+from uctree.engine import treefile
 
 
 def favourites(state: Any, values: Any, logits: Any) -> None:

@@ -10,6 +10,8 @@ from uctree import Searcher, games, selection
 from uctree.engine.compile import interpreted
 from uctree.kernels import playouts, simulation
 
+pytestmark = pytest.mark.quick
+
 # --- outcomes ------------------------------------------------------------------------------------
 
 

@@ -15,6 +15,8 @@ from uctree import choice
 from uctree.choice import Choice
 from uctree.result import described
 
+pytestmark = pytest.mark.quick
+
 # --- formulas ------------------------------------------------------------------------------------
 
 

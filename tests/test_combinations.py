@@ -24,6 +24,8 @@ from tests import random_games
 from uctree import Game, backup, evaluators, games, selection
 from uctree.engine.options import resolve
 
+pytestmark = pytest.mark.quick
+
 tried = settings(max_examples=8, deadline=None, derandomize=True, database=None)
 
 # --- games and evaluators ------------------------------------------------------------------------

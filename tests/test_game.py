@@ -11,6 +11,8 @@ from tests.broken_games import coin_game, heap_game
 from uctree import BrokenGame
 from uctree.game import LARGEST, make_rng
 
+pytestmark = pytest.mark.quick
+
 # --- fields --------------------------------------------------------------------------------------
 
 

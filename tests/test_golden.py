@@ -12,6 +12,8 @@ import pytest
 
 from tests.golden_vectors import compute
 
+pytestmark = pytest.mark.quick
+
 FILE = Path(os.environ.get("UCTREE_GOLDEN") or Path(__file__).parent / "vectors" / "golden.json")
 VECTORS = json.loads(FILE.read_text())["vectors"]
 

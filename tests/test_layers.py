@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+import re
 import sys
 from pathlib import Path
 
@@ -13,14 +14,14 @@ PACKAGE = Path(__file__).parent.parent / "uctree"
 
 # From the bottom up. A room or module imports those before it in this list, and itself.
 ORDER = [
-    "errors", "jsontext", "game", "bits", "games", "treefile", "specs", "pages.columns",
-    "pages.document", "kernels.binding",
+    "errors", "engine.jsontext", "game", "bits", "games", "engine.treefile", "specs",
+    "pages.columns", "pages.document", "kernels.binding",
     "engine.reach", "doctor.contract", "doctor.walk", "doctor.first_look", "engine.watch",
-    "engine.fingerprint", "identity", "engine.disk_cache",
+    "engine.fingerprint", "engine.identity", "engine.disk_cache",
     "engine.inlining", "engine.interrupts", "engine.notices", "engine.recent", "engine.compile",
     "engine.machine", "engine.memory", "engine.threaded_calls", "kernels",
     "engine.frames", "selection", "engine.soundness", "tree", "evaluators", "backup",
-    "engine.bindings", "solver", "continuous", "choice", "history", "engine", "workers",
+    "engine.bindings", "solver", "continuous", "choice", "engine.history", "engine", "workers",
     "variation", "pages",
     "result", "pages.outline", "pages.result_page", "stopping", "comparison",
     "mcts", "planning", "adapters", "principle", "doctor", "arena", "learn", "cli", "__main__",
@@ -149,8 +150,67 @@ def test_every_room_stands_in_the_order():
     assert rooms == set(ORDER)
 
 
-def test_the_top_level_has_fewer_than_20_modules():
-    assert len([path for path in PACKAGE.glob("*.py") if not path.stem.startswith("__")]) < 20
+def test_the_top_level_has_at_most_15_modules():
+    assert len([path for path in PACKAGE.glob("*.py") if not path.stem.startswith("__")]) <= 15
+
+
+def test_every_module_has_a_file_of_tests_of_its_name():
+    tests = Path(__file__).parent
+    modules = [path.relative_to(PACKAGE) for path in sources() if not path.stem.startswith("__")]
+    assert [
+        str(module) for module in modules
+        if not (tests / module.parent / f"test_{module.name}").exists()
+    ] == []  # fmt: skip
+
+
+def test_the_code_map_names_every_module():
+    text = (PACKAGE.parent / "CONTRIBUTING.md").read_text()
+    named = set(re.findall(r"`([\w./]+)`", text[text.index("## Where to look") :]))
+    # A row may name a folder and then its modules without it.
+    rows = [line for line in text.splitlines() if line.startswith("| ")]
+    for row in rows:
+        for room in re.findall(r"`(\w+/)`:", row):
+            named |= {room + name for name in re.findall(r"`(\w+\.py)`", row)}
+    # One row for all modules of these, each of which is one game, command, library or backend.
+    covered = {"games/", "cli/", "adapters/", "continuous/", "workers/"}
+    assert covered <= named
+    modules = [str(path.relative_to(PACKAGE)) for path in sources() if "__" not in path.name]
+    missing = [
+        module for module in modules
+        if module not in named and module.split("/")[0] + "/" not in covered
+    ]  # fmt: skip
+    assert missing == []
+
+
+def test_the_room_of_machine_code_names_the_modules_that_import_numba():
+    importing = {
+        path.stem for path in (PACKAGE / "engine").glob("*.py")
+        if {"numba", "llvmlite"} & {name.split(".")[0] for name in imported(path)}
+    }  # fmt: skip
+    docstring = ast.get_docstring(ast.parse((PACKAGE / "engine/__init__.py").read_text()))
+    said = docstring[docstring.index("Numba") :].partition(".")[0]
+    assert importing == set(re.findall(r"`(\w+)`", said))
+
+
+def test_the_table_of_slow_tests_names_every_file_that_has_some():
+    tests = Path(__file__).parent
+    table = (tests.parent / "CONTRIBUTING.md").read_text().split("Some tests are in `make slow`")[1]
+    files = [path for path in tests.rglob("test_*.py") if path != Path(__file__)]
+    slow = {path.name for path in files if "mark.slow" in path.read_text()}
+    assert {name for name in slow if name not in table} == set()
+
+
+def test_make_quick_runs_tests_of_every_room():
+    tests, marked = Path(__file__).parent, {}
+    for path in tests.rglob("test_*.py"):
+        text = path.read_text()
+        of_all = re.search(r"^pytestmark = .*\bmark\.quick\b", text, re.MULTILINE)
+        found = r"^def test_" if of_all else r"^@pytest\.mark\.quick$"
+        room = path.relative_to(tests).parts[0]
+        marked[room] = marked.get(room, 0) + len(re.findall(found, text, re.MULTILINE))
+    rooms = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
+    assert sum(marked.values()) >= 150
+    assert {room for room in rooms if marked.get(room, 0) == 0} == set()
 
 
 def test_every_room_says_what_lives_there():

@@ -16,6 +16,8 @@ import uctree
 from uctree import evaluators, selection
 from uctree.games import connect_four
 
+pytestmark = pytest.mark.quick
+
 COUNTER = np.dtype([("left", np.int16), ("to_play", np.int8)])
 
 

@@ -276,6 +276,7 @@ def noise_of(name: str, result: uctree.SearchResult) -> dict[str, Any]:
     return {"gumbel_noise" if "gumbel" in name else "root_priors": drawn}
 
 
+@pytest.mark.quick
 @each_case
 def test_kernels_grow_the_tree_of_the_reference(name):
     case = CASES[name]

@@ -22,6 +22,8 @@ from uctree import CHANCE, OVER, Game, backup, evaluators, selection
 from uctree.engine.options import resolve
 from uctree.tree import Tree
 
+pytestmark = pytest.mark.quick
+
 tried = settings(max_examples=12, deadline=None, derandomize=True, database=None)
 root_indices = st.integers(0, 11)
 seeds = st.integers(0, 2**32)

@@ -22,6 +22,8 @@ from uctree import evaluators, games, selection
 from uctree.kernels.records import LAZY_ABOVE
 from uctree.tree import Tree
 
+pytestmark = pytest.mark.quick
+
 # What a case searches, the options of uctree.search, and the same for the reference.
 CASES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "cut playouts": (

@@ -18,6 +18,8 @@ from uctree.kernels import gumbel
 from uctree.result import SearchResult, described
 from uctree.tree import Layout
 
+pytestmark = pytest.mark.quick
+
 # --- what is proven ------------------------------------------------------------------------------
 
 

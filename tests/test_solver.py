@@ -17,6 +17,8 @@ from uctree import CHANCE, OVER, Game, UctreeError
 from uctree.games import connect_four, nim, pig, tic_tac_toe
 from uctree.solver import solve
 
+pytestmark = pytest.mark.quick
+
 # --- games whose values are known ----------------------------------------------------------------
 
 

@@ -14,6 +14,8 @@ import pytest
 import uctree
 from uctree import UctreeError, specs
 
+pytestmark = pytest.mark.quick
+
 RACE = '''
 import numpy as np
 import uctree

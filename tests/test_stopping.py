@@ -17,6 +17,8 @@ from uctree import stopping
 from uctree.result import described
 from uctree.stopping import Stop, agreed, deadline, decided, kl_gain, proven, value_gap, watch
 
+pytestmark = pytest.mark.quick
+
 
 def visited(*visits, values=(0.0, 0.0, 0.0), **fields):
     """A result whose root has these visits and values, all returns of an action alike."""

@@ -8,6 +8,8 @@ import pytest
 import uctree
 from uctree import games, selection
 
+pytestmark = pytest.mark.quick
+
 
 def favourites(state, values, logits):
     for action in range(logits.shape[0]):

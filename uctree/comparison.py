@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from uctree.choice import as_choice
+from uctree.engine.identity import describe_game, game_differences
+from uctree.engine.jsontext import finite
 from uctree.errors import UctreeError
-from uctree.identity import describe_game, game_differences
-from uctree.jsontext import finite
 from uctree.result import SearchResult, described_action
 from uctree.tree import Tree
 from uctree.variation import action_field

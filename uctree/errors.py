@@ -15,7 +15,11 @@ class IncompletePath(UctreeError):
             f"the path of {depth} actions does not reach the end of {game}; complete it with "
             'result.principal_variation(complete="best_reply"), or search longer'
         )
-        self.depth = depth
+        self.depth, self.game = depth, game
+
+    def __reduce__(self) -> tuple[type[IncompletePath], tuple[int, str]]:
+        """By its arguments: as pickled by default it would be made from its message, and fail."""
+        return type(self), (self.depth, self.game)
 
 
 class IllegalAction(UctreeError):

@@ -18,6 +18,8 @@ from uctree.engine import interrupts, machine
 from uctree.engine.compile import interpreted
 from uctree.engine.compose import Composition, compose
 from uctree.engine.driver import MOST_SIMULATIONS, BatchedSearch, TreeSearch
+from uctree.engine.history import Samples
+from uctree.engine.identity import describe_game
 from uctree.engine.legality import check_actions
 from uctree.engine.memory import num_bytes
 from uctree.engine.options import Options, option_parameters, options_docstring, resolve, whole
@@ -26,8 +28,6 @@ from uctree.engine.storage import out_of_memory
 from uctree.errors import UctreeError
 from uctree.evaluators import Evaluator
 from uctree.game import CHANCE, Game, State
-from uctree.history import Samples
-from uctree.identity import describe_game
 from uctree.result import SearchResult
 from uctree.tree import Tree
 

@@ -30,9 +30,9 @@ from uctree.choice import (
     temperature_policy,
     valued_choice,
 )
+from uctree.engine.history import BestSeen, Samples, history_dtype, summed_samples
+from uctree.engine.jsontext import finite
 from uctree.game import CHANCE, Game, make_rng
-from uctree.history import BestSeen, Samples, history_dtype, summed_samples
-from uctree.jsontext import finite
 from uctree.kernels.records import NONE
 from uctree.tree import Tree
 from uctree.variation import (

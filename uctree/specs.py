@@ -157,7 +157,7 @@ def no_option(name: str, possible: Sequence[str]) -> str:
 
 
 def makers(module: types.ModuleType, kind: str) -> dict[str, Callable[..., Any]]:
-    """The public functions of a module that make a `kind`, by name; not conversions, `as_...`."""
+    """The public functions of a module that make a `kind` of what can be written, by name."""
     return {
         name: value
         for name, value in vars(module).items()
@@ -165,7 +165,14 @@ def makers(module: types.ModuleType, kind: str) -> dict[str, Callable[..., Any]]
         and not name.startswith(("_", "as_"))
         and value.__module__ == module.__name__
         and value.__annotations__.get("return") == kind
+        and all(map(_is_written, inspect.signature(value).parameters.values()))
     }
+
+
+def _is_written(parameter: inspect.Parameter) -> bool:
+    """Whether an argument may be omitted or is a number, not a function or another object."""
+    is_number = any(kind in str(parameter.annotation) for kind in ("int", "float"))
+    return parameter.default is not inspect.Parameter.empty or is_number
 
 
 def read_rule(
@@ -205,6 +212,8 @@ RULES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "backup": ("backup", "Backup", ()),
     "evaluator": ("evaluators", "playout", ()),
     "widening": ("selection", "widening", ()),
+    "proposal": ("continuous.proposals", "Proposal", ()),
+    "refine": ("continuous.refine", "Refinement", ()),
     "chance": ("selection", "outcome_widening", ("sample", "proportional")),
     "stop": ("stopping", "Stop", ()),
     "choice": ("choice", "Choice", ("robust", "max", "robust_max", "gumbel")),

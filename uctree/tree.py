@@ -19,18 +19,18 @@ from typing import Any
 
 import numpy as np
 
-from uctree import treefile
+from uctree.engine import treefile
 from uctree.engine.compile import Kernel, compile_kernel, interpreted
-from uctree.engine.soundness import LEAST_TABLE, fault_of
-from uctree.errors import UctreeError
-from uctree.game import CHANCE, Game
-from uctree.identity import (
+from uctree.engine.identity import (
     are_rules_edited,
     check_game,
     describe_game,
     game_from,
     rules_fingerprint,
 )
+from uctree.engine.soundness import LEAST_TABLE, fault_of
+from uctree.errors import UctreeError
+from uctree.game import CHANCE, Game
 from uctree.kernels.copying import rehash, reroot
 from uctree.kernels.records import EXACT, MOVER, NONE
 

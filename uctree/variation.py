@@ -13,9 +13,9 @@ import numpy as np
 from uctree.choice import ply_of, robust_choice
 from uctree.engine.bindings import action_room, game_bindings
 from uctree.engine.compile import bind
+from uctree.engine.history import BestSeen
 from uctree.errors import BrokenGame
 from uctree.game import CHANCE, ENDLESS, Game, StateView, StateViews, random_unit
-from uctree.history import BestSeen
 from uctree.kernels.records import NONE
 from uctree.kernels.status import DONE
 from uctree.tree import Node

@@ -1,8 +1,7 @@
-"""Gymnasium environments as worlds: how they are copied, dice, truncation, actions."""
+"""Gymnasium environments as worlds: dice, truncation, actions."""
 
 from __future__ import annotations
 
-import copy
 import random
 
 import numpy as np
@@ -12,62 +11,9 @@ import uctree
 from uctree import adapters
 
 gym = pytest.importorskip("gymnasium", reason="Gymnasium is not installed")
+from tests.adapters.corridors import WithStates, made  # noqa: E402
+
 pytestmark = [pytest.mark.peer, pytest.mark.usefixtures("both_ways")]
-
-
-class Corridor(gym.Env):
-    """One walks from 0 to 3; the place is kept in a list, which shallow copies would share."""
-
-    observation_space = gym.spaces.Box(-99, 99, (1,))
-    action_space = gym.spaces.Discrete(2)
-    is_random = False
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.inside = {"place": [0]}
-        return self._observation(), {}
-
-    def _observation(self):
-        return np.array(self.inside["place"], np.float32)
-
-    def step(self, action):
-        stays = self.is_random and self.np_random.random() < 0.5
-        self.inside["place"][0] += 0 if stays else 2 * int(action) - 1
-        place = self.inside["place"][0]
-        return self._observation(), float(place == 3), abs(place) >= 3, False, {}
-
-
-class WithStates(Corridor):
-    def get_state(self):
-        return self.inside["place"][0]
-
-    def set_state(self, state):
-        self.inside = {"place": [state]}
-
-
-class LikeALE(Corridor):
-    def clone_state(self, include_rng=False):
-        return self.inside["place"][0]
-
-    def restore_state(self, state):
-        self.inside = {"place": [state]}
-
-
-class Rebuilt(Corridor):
-    """A copy begins anew, as those of environments that are copied through their arguments."""
-
-    def __deepcopy__(self, memo):
-        twin = Rebuilt()
-        twin.reset()
-        return twin
-
-
-def made(kind=Corridor, steps=(), limit=20):
-    env = gym.wrappers.TimeLimit(kind(), limit)
-    env.reset(seed=1)
-    for action in steps:
-        env.step(action)
-    return env
 
 
 @pytest.mark.parametrize("name", ["CartPole-v1", "FrozenLake-v1", "Acrobot-v1", "Blackjack-v1"])
@@ -111,44 +57,6 @@ def test_a_cart_is_balanced_to_the_end_with_a_value_of_ones_own():
             _, _, over, is_truncated, _ = env.step(action)
             ply += 1
         assert (ply, over) == (500, False)
-
-
-def test_a_state_inside_a_container_is_copied_by_deepcopy_with_a_warning():
-    env = made(steps=(1,))
-    with pytest.warns(UserWarning, match=r"Corridor is copied by copy\.deepcopy, \d+ µs"):
-        world = adapters.from_gymnasium(env)
-    assert "copy.deepcopy" in world.note
-    assert uctree.plan(world, num_simulations=60, seed=1).action == 1
-    assert env.unwrapped.inside == {"place": [1]}
-
-
-@pytest.mark.parametrize(
-    ("kind", "how"),
-    [(WithStates, "get_state and set_state"), (LikeALE, "clone_state and restore_state")],
-)
-def test_states_that_can_be_put_back_are(kind, how):
-    env = made(kind, steps=(1,))
-    world = adapters.from_gymnasium(env)
-    assert how in world.note
-    assert uctree.plan(world, num_simulations=60, seed=1).action == 1
-    assert env.unwrapped.inside == {"place": [1]}
-    assert env._elapsed_steps == 1
-
-
-def test_a_function_of_the_user_comes_first_and_is_checked():
-    def right(env):
-        return copy.deepcopy(env)
-
-    assert "clone=" in adapters.from_gymnasium(made(WithStates), clone=right).note
-    env = made()
-    with pytest.raises(ValueError, match="no way was found to copy Corridor"):
-        adapters.from_gymnasium(env, clone=lambda env: env)
-    assert env.unwrapped.inside == {"place": [0]}
-
-
-def test_copies_that_begin_anew_are_refused():
-    with pytest.raises(ValueError, match=r"a copy differs from its original.*Give clone=f"):
-        adapters.from_gymnasium(made(Rebuilt, steps=(1,)))
 
 
 def test_wrappers_keep_their_state_and_truncation_is_not_an_end():

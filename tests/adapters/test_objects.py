@@ -9,7 +9,7 @@ import pytest
 import uctree
 from uctree import BrokenGame, adapters
 
-pytestmark = pytest.mark.usefixtures("both_ways")
+pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("both_ways")]
 
 
 class Nim:

@@ -12,6 +12,8 @@ from uctree import Searcher, UctreeError, choice, games, search, selection, stop
 from uctree.arena import GreedyAgent, RandomAgent, SearchAgent, make_agent, play
 from uctree.arena.agents import derived_seed, name_of
 
+pytestmark = pytest.mark.quick
+
 FAILING = "tests/arena/failing.py"
 
 

@@ -15,6 +15,8 @@ from uctree.arena import play
 from uctree.arena.agents import GreedyAgent, RandomAgent
 from uctree.arena.episodes import AgentPool, Task, play_in_turns
 
+pytestmark = pytest.mark.quick
+
 THREE = "n_in_a_row(rows=3, cols=3, length=3, num_players=3)"
 
 

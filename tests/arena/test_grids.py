@@ -10,6 +10,8 @@ from uctree import UctreeError
 from uctree.arena.agents import make_agent
 from uctree.arena.grids import read_grid, read_vary, split_values
 
+pytestmark = pytest.mark.quick
+
 
 def agents(vary, base=""):
     grid = read_grid(vary, base)

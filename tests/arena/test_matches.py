@@ -21,6 +21,8 @@ from uctree.arena import (
     read_match,
 )
 
+pytestmark = pytest.mark.quick
+
 THREE = "n_in_a_row(rows=3, cols=3, length=3, num_players=3)"
 FOUR = "n_in_a_row(rows=3, cols=3, length=3, num_players=4)"
 

@@ -12,6 +12,8 @@ from tests.arena.failing import Raises
 from uctree import UctreeError, games
 from uctree.arena import match, play, read_games, read_match
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.fixture
 def path(tmp_path):

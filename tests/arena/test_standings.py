@@ -11,6 +11,8 @@ from uctree import UctreeError, games
 from uctree.arena import MatchResult
 from uctree.arena.records import GameRecord
 
+pytestmark = pytest.mark.quick
+
 
 def result_of(*games_played, game=None, agents=("a", "b")):
     """The result of games given as (opening, agents by seat, returns)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import subprocess
 import sys
@@ -12,6 +13,8 @@ import pytest
 
 import uctree
 from uctree import choice, cli, specs, stopping
+from uctree.cli.app import LEFT_OUT, Method
+from uctree.engine.options import Options
 
 pytestmark = pytest.mark.usefixtures("own_cache", "imports_are_undone")
 
@@ -31,10 +34,12 @@ def test_version_is_that_of_the_package(run):
     assert run("--version") == f"uctree {uctree.__version__}\n"
 
 
+@pytest.mark.quick
 def test_help_explains_how_to_name_a_game(run):
     assert "my_game.py:name" in run("--help")
 
 
+@pytest.mark.quick
 def test_python_m_uctree_is_the_same_command():
     command = [sys.executable, "-m", "uctree", "play", "no_such_game"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -84,6 +89,7 @@ def test_the_only_game_of_a_file_needs_no_name(run, tmp_path):
     assert "player 0 to move" in run("search", str(path), "--num-simulations", "10")
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     ("game", "message"),
     [
@@ -131,6 +137,7 @@ def test_a_file_that_cannot_be_imported_says_where(refused, tmp_path, source, me
     assert re.search(message, refused("search", f"{path}:game"))
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     ("tokens", "message"),
     [
@@ -191,6 +198,7 @@ def test_options_that_are_not_given_are_left_to_the_search(options):
     assert options() == {}
 
 
+@pytest.mark.quick
 def test_rules_are_written_as_in_python(options):
     assert options(
         "--selection", "puct(c=2, fpu='parent')", "--root-selection", "gumbel(8)",
@@ -216,15 +224,39 @@ def test_a_rule_may_take_another_rule(options):
     }
 
 
+@pytest.mark.quick
+def test_the_command_line_has_every_option_of_a_search():
+    written = {each.name for each in dataclasses.fields(Method)} - {"c", "no_check"}
+    assert written | LEFT_OUT.keys() == {each.name for each in dataclasses.fields(Options)}
+    assert not written & LEFT_OUT.keys()
+
+
+def test_the_page_on_the_command_line_has_every_option_of_a_search():
+    page = (Path(__file__).parents[2] / "docs/command_line.md").read_text()
+    table = page[page.index("Options of the search, also for `play`") :]
+    for each in dataclasses.fields(Method):
+        assert re.search(rf"`--{each.name.replace('_', '-')}( RULE)?`", table), each.name
+
+
+def test_proposals_and_refinements_are_rules(options):
+    assert options("--proposal", "quadratic()", "--refine", "best_replies(frequency=0.1)") == {
+        "proposal": uctree.continuous.quadratic(),
+        "refine": uctree.refine.best_replies(frequency=0.1),
+    }
+    assert "fitted" not in specs.rule_functions("refine")  # it takes a refinement
+
+
+@pytest.mark.quick
 def test_words_numbers_and_switches_reach_the_search(options):
     assert options(
         "--solver", "--transpositions", "--open-loop", "--threads", "2", "--parallel", "tree",
         "--max-memory", "500MB", "--opponents", "paranoid", "--ties", "random",
         "--chance", "proportional", "--choice", "robust_max", "--c", "0",
+        "--in-flight", "unobserved",
     ) == {
         "solver": True, "transpositions": True, "open_loop": True, "threads": 2,
         "parallel": "tree", "max_memory": "500MB", "opponents": "paranoid", "ties": "random",
-        "chance": "proportional", "choice": "robust_max",
+        "chance": "proportional", "choice": "robust_max", "in_flight": "unobserved",
         "selection": uctree.selection.ucb1(c=0),
     }  # fmt: skip
 
@@ -239,6 +271,7 @@ def test_every_choice_can_be_named():
     assert set(listed) <= words
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     ("tokens", "message"),
     [

@@ -8,6 +8,8 @@ import pytest
 
 from uctree import cli
 
+pytestmark = pytest.mark.quick
+
 # --- ablate --------------------------------------------------------------------------------------
 
 

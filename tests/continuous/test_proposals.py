@@ -1,4 +1,4 @@
-"""Games whose actions are vectors: the contract, the search, solvers without a tree."""
+"""Games whose actions are vectors: the contract, the search, lines of play."""
 
 from __future__ import annotations
 
@@ -9,53 +9,10 @@ import numpy as np
 import pytest
 
 import uctree
-from uctree import backup, continuous, games, refine, selection, stopping
-from uctree.games.loss_game import equilibrium, own_gradient
+from tests.continuous.vector_games import LOSS, LOSS_3D, MASS, NARROW, SPHERE
+from uctree import backup, continuous, games, selection, stopping
 
-LOSS, LOSS_3D = games.loss_game(), games.loss_game(3)
-MASS = games.point_mass()
-
-
-def narrow_game():
-    """Two plies of one player; the second must lie within the first, and has one coordinate."""
-    dtype = np.dtype([("x", np.float64), ("ply", np.int8), ("to_play", np.int8)])
-
-    def bounds(state, low, high):
-        if state.ply == 0:
-            return 2
-        low[0], high[0] = -abs(state.x), abs(state.x)
-        return 1
-
-    def step(state, action, reward):
-        if state.ply == 0:
-            state.x = action[0]
-            reward[0] -= action[1] ** 2
-        else:
-            reward[0] += action[0]
-            state.to_play = uctree.OVER
-        state.ply += 1
-
-    return uctree.Game(
-        dtype, None, step, num_players=1, action_space=uctree.Box(-1.0, 1.0, dim=2), bounds=bounds,
-        max_plies=2, name="narrow",
-    )  # fmt: skip
-
-
-def sphere_game():
-    """One player is paid the first coordinate of a direction."""
-    dtype = np.dtype([("ply", np.int8), ("to_play", np.int8)])
-
-    def step(state, action, reward):
-        reward[0] += action[0]
-        state.ply += 1
-        state.to_play = uctree.OVER
-
-    return uctree.Game(
-        dtype, None, step, num_players=1, action_space=uctree.Sphere(3), max_plies=1, name="sphere"
-    )
-
-
-NARROW, SPHERE = narrow_game(), sphere_game()
+pytestmark = pytest.mark.quick
 
 # --- the contract --------------------------------------------------------------------------------
 
@@ -163,7 +120,7 @@ def test_the_doctor_finds_bounds_that_are_no_box():
 
 def test_the_doctor_finds_rewards_that_are_no_numbers():
     def step(state, action, reward):
-        LOSS_STEP(state, action, reward)
+        LOSS.rules.step(state, action, reward)
         if state.ply == 3 and action[0] > 0:
             reward[0] = np.inf
 
@@ -172,8 +129,6 @@ def test_the_doctor_finds_rewards_that_are_no_numbers():
     )
     assert "reward-finite" in [finding.rule for finding in uctree.check(game, episodes=9).findings]
 
-
-LOSS_STEP = LOSS.rules.step
 
 # --- the search ----------------------------------------------------------------------------------
 
@@ -246,14 +201,6 @@ def test_a_function_of_the_users_proposes():
 
     result = uctree.search(LOSS, LOSS.start(), num_simulations=30, proposal=propose)
     np.testing.assert_allclose(result.edges["action"][:3, 0], [-4.9, -4.8, -4.7])
-
-
-def test_low_discrepancy_fills_a_box_evenly():
-    steps = np.array(continuous.generators(2))
-    points = (np.arange(1, 257)[:, None] * steps) % 1.0
-    counts, *_ = np.histogram2d(*points.T, bins=8, range=[(0, 1), (0, 1)])
-    assert counts.min() >= 2
-    assert counts.max() <= 6
 
 
 @pytest.mark.parametrize(
@@ -362,121 +309,3 @@ def test_best_replies_complete_a_line_as_players_who_foresee_would():
     x1, x2, x3 = (float(a[0]) for a in result.principal_variation("best_reply").actions)
     assert x2 == pytest.approx(games.loss_game.__globals__["reply_2"](x1), abs=1e-9)
     assert x3 == pytest.approx(games.loss_game.__globals__["reply_3"](x2), abs=1e-9)
-
-
-# --- solvers -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("game", [LOSS, LOSS_3D], ids=["1d", "3d"])
-def test_backward_induction_finds_the_equilibrium_of_the_loss_game(game):
-    found = continuous.solve_backward(game)
-    sums = [float(action.sum()) for action in found.actions]
-    np.testing.assert_allclose(sums, equilibrium(), atol=1e-9)
-    paid = LOSS.replay(equilibrium()).returns
-    np.testing.assert_allclose(found.returns, paid, atol=1e-9)
-    assert found.tolerance < 1e-8
-
-
-def test_backward_induction_plans_for_one_player_as_the_riccati_equation_does():
-    """The best pushes of a linear system with quadratic costs are linear in the state."""
-    a, b = np.array([[1.0, 0.5], [0.0, 1.0]]), np.array([[0.25], [0.5]])
-    cost, effort = np.diag([1.0, 0.0]), np.array([[0.1]])
-    value, gains = np.diag([1.0, 1.0]), []
-    for _ in range(6):
-        gain = np.linalg.solve(effort + b.T @ value @ b, b.T @ value @ a)
-        gains.append(gain)
-        value = a.T @ value @ a - a.T @ value @ b @ gain + cost
-    state, pushes = np.array([[1.0], [0.0]]), []
-    for gain in reversed(gains):
-        pushes.append(float(-(gain @ state)[0, 0]))
-        state = a @ state + b * pushes[-1]
-    found = continuous.solve_backward(MASS)
-    assert max(map(abs, pushes)) < 2.0
-    np.testing.assert_allclose(np.concatenate(found.actions), pushes, atol=1e-5)
-
-
-def test_backward_induction_sees_a_best_reply_that_jumps():
-    found = continuous.solve_backward(games.leap())
-    x, y = (float(action[0]) for action in found.actions)
-    assert y == 1.0
-    assert -64 * x * (x * x - 0.25) == pytest.approx(0.3, abs=1e-6)
-    assert x > 0.4
-
-
-def test_backward_induction_refuses_what_is_hopeless():
-    long = games.point_mass(stages=30)
-    assert continuous.solve_backward(long).returns[0] < 0  # one player: one decision
-
-    def step(state, action, reward):
-        state.ply += 1
-        state.to_play = state.ply % 2
-        if state.ply == 12:
-            state.to_play = uctree.OVER
-
-    game = uctree.Game(
-        SPHERE.dtype, None, step, num_players=2, action_space=uctree.Box(0, 1), max_plies=12
-    )
-    with pytest.raises(uctree.UctreeError, match="payoffs here"):
-        continuous.solve_backward(game)
-    with pytest.raises(TypeError, match=r"uctree\.solve"):
-        continuous.solve_backward(games.nim())
-
-
-def test_own_gradient_ascent_leaves_the_equilibrium_of_foresight():
-    found = continuous.own_gradient_ascent(LOSS, equilibrium(), rate=0.01, num_steps=5000)
-    ended = np.concatenate(found.actions)
-    np.testing.assert_allclose(ended, (-0.4155751302, 1.1279140305, -0.7575613137), atol=1e-6)
-    assert np.abs(ended - equilibrium()).max() > 0.5
-
-
-def test_a_gradient_that_is_given_does_what_differences_do():
-    def gradient(line, slopes):
-        own_gradient(line[0, 0], line[1, 0], line[2, 0], slopes[:, 0])
-
-    start = [0.5, -1.0, 2.0]
-    by_differences = continuous.own_gradient_ascent(LOSS, start, rate=0.001, num_steps=50)
-    given = continuous.own_gradient_ascent(LOSS, start, rate=0.001, num_steps=50, gradient=gradient)
-    np.testing.assert_allclose(given.actions, by_differences.actions, atol=1e-7)
-    assert given.evaluations < by_differences.evaluations
-
-
-def test_local_max_n_by_steps_alone_leaves_the_equilibrium_of_foresight():
-    """A reply to a step is less than half a candidate's step, so nobody sees it coming."""
-    found = continuous.local_maxn(
-        LOSS, equilibrium(), step=1e-4, decay=1.0, axes=True, num_steps=3000
-    )
-    assert np.abs(np.concatenate(found.actions) - equilibrium()).max() > 0.1
-
-
-def test_local_max_n_with_peaks_comes_to_the_equilibrium_of_foresight():
-    stuck = (-0.4155751302, 1.1279140305, -0.7575613137)  # where own gradients end
-    found = continuous.local_maxn(LOSS, stuck, peaks=True, decay=0.9, num_steps=80)
-    np.testing.assert_allclose(np.concatenate(found.actions), equilibrium(), atol=1e-3)
-
-
-def test_directions_uphill_lead_to_the_equilibrium_of_foresight_in_three_dimensions():
-    """Steps along a random direction are often cut off by a box, those along a slope seldom."""
-    for seed in range(4):
-        found = continuous.local_maxn(
-            LOSS_3D, step=0.1, decay=0.95, peaks=True, uphill=1.0, num_steps=150, seed=seed
-        )
-        np.testing.assert_allclose([a.sum() for a in found.actions], equilibrium(), atol=1e-4)
-
-
-def test_solvers_without_a_tree_run_as_plain_python(monkeypatch):
-    start = [0.5, -1.0, 2.0]
-    compiled = continuous.local_maxn(LOSS, start, peaks=True, num_steps=3)
-    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
-    plain = continuous.local_maxn(LOSS, start, peaks=True, num_steps=3)
-    np.testing.assert_allclose(plain.actions, compiled.actions, rtol=1e-9)
-
-
-def test_a_line_needs_to_know_how_long_it_may_be():
-    game = uctree.Game(
-        LOSS.dtype, None, LOSS.rules.step, num_players=3, action_space=LOSS.action_space
-    )
-    with pytest.raises(uctree.BrokenGame, match="max_plies"):
-        continuous.own_gradient_ascent(game)
-    with pytest.raises(uctree.UctreeError, match="max_plies"):
-        continuous.solve_backward(game)
-    assert refine.best_replies().peaks

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
 import uctree
-from uctree import UctreeError, backup, cli, continuous, games, refine, regret, selection
+from uctree import backup, continuous, games, refine, regret, selection
 from uctree.continuous import budgets
+
+pytestmark = pytest.mark.quick
 
 LOSS = games.loss_game()
 KINDS = [
@@ -160,77 +160,3 @@ def test_a_short_search_with_best_replies_beats_what_ends_elsewhere():
     stage = regret.stage_regret(LOSS, found.principal_variation(by="value"))
     climbed = continuous.own_gradient_ascent(LOSS, rate=0.01, num_steps=3000)
     assert stage.max() < 0.01 < 0.5 < regret.stage_regret(LOSS, climbed.actions).max()
-
-
-# --- budgets and the command ---------------------------------------------------------------------
-
-
-def test_a_study_goes_on_where_it_was_broken_off(tmp_path):
-    file = tmp_path / "runs.jsonl"
-    first = budgets.study(LOSS, ["ascent"], [100, 300], range(2), file=file)
-    file.write_text("\n".join(file.read_text().splitlines()[:3]) + '\n{"solver": "asc')
-    again = budgets.study(LOSS, ["ascent"], [100, 300], range(2), file=file)
-    assert again == first
-    assert all(run.evaluations <= run.budget for run in first)
-
-
-def test_a_solver_that_takes_more_than_its_budget_has_no_regret():
-    assert budgets.run(LOSS, "backward", 1000, 0).regret is None
-    assert budgets.run(LOSS, "backward", 10**7, 0).worst < 1e-9
-
-
-def test_the_first_budget_is_the_one_that_nearly_all_seeds_need():
-    runs = [
-        budgets.Run("x", budget, seed, budget, (worst, 0.0), (0.0,), ())
-        for budget, worst in ((10, 5.0), (100, 0.5), (1000, 0.005))
-        for seed in range(4)
-    ]
-    found = budgets.summaries(runs)
-    assert budgets.first_budgets(found) == {"x": [100, 1000, 1000]}
-    assert budgets.draw(found, "x").count("<circle") == 3  # one for each budget
-
-
-def test_a_study_goes_on_after_a_torn_line_and_refuses_another_game(tmp_path):
-    file = tmp_path / "runs.jsonl"
-    whole = budgets.study(LOSS, ["ascent"], [50, 100], range(2), file=file)
-    complete = file.read_text()
-    file.write_text(complete[:-20])
-    assert budgets.study(LOSS, ["ascent"], [50, 100], range(2), file=file) == whole
-    assert file.read_text() == complete
-    with pytest.raises(UctreeError, match="holds runs of another game"):
-        budgets.study(games.loss_game(3), ["ascent"], [50], range(1), file=file)
-    file.write_text("something else\n")
-    with pytest.raises(UctreeError, match="was not written by a study"):
-        budgets.study(LOSS, ["ascent"], [50], range(1), file=file)
-    assert file.read_text() == "something else\n"
-
-
-def test_the_command_prints_a_table_and_writes_files(tmp_path, capsys):
-    words = [
-        "continuous",
-        "loss_game",
-        "--solvers",
-        "search,ascent",
-        "--num-simulations",
-        "100,300",
-    ]
-    assert cli.main([*words, "--seeds", "2", "--output", str(tmp_path)]) == 0
-    assert "ascent" in capsys.readouterr().out
-    assert (tmp_path / "regret.svg").read_text().startswith("<svg")
-    told = json.loads((tmp_path / "table.json").read_text())
-    assert len(told["summaries"]) == 4
-    assert cli.main([*words, "--seeds", "2", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["seeds"] == 2
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["nim"], "vectors"),
-        (["loss_game", "--solvers", "magic"], "no solver"),
-        (["loss_game", "--num-simulations", "many"], "whole numbers"),
-    ],
-)
-def test_the_command_says_what_is_wrong(words, message, capsys):
-    assert cli.main(["continuous", *words]) == 2
-    assert message in capsys.readouterr().err

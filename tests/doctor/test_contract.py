@@ -13,6 +13,8 @@ from tests.pages.results import Reader
 from uctree.doctor.checkup import check
 from uctree.doctor.contract import RULES, Finding, Report
 
+pytestmark = pytest.mark.quick
+
 ROOT = Path(__file__).parents[2]
 
 

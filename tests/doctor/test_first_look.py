@@ -16,6 +16,8 @@ from uctree.doctor.contract import RULES
 from uctree.doctor.first_look import first_breach, refuse_broken
 from uctree.engine.compile import compile_kernel
 
+pytestmark = pytest.mark.quick
+
 # What a search of such a game would get wrong. The others are warnings, need compiled code, many
 # episodes or a person's eye, or a search sees them itself.
 SEEN = sorted(

@@ -7,6 +7,8 @@ import pytest
 from tests.broken_games import BROKEN, heap_game, report_of
 from uctree.doctor.checkup import check
 
+pytestmark = pytest.mark.quick
+
 
 def test_the_way_to_a_breach_is_the_shortest():
     finding = report_of("writes_out_of_bounds").findings[0]

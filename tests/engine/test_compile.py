@@ -7,108 +7,17 @@ import re
 import subprocess
 import sys
 import textwrap
-import warnings
 
 import numpy as np
 import pytest
 
 import uctree
+from tests.engine.scripts import RUN, entries, run_python, write_game
 from uctree.engine.compile import compile_kernel
 from uctree.engine.compose import compose
-from uctree.engine.fingerprint import fingerprint
 from uctree.engine.options import resolve
-from uctree.kernels.binding import UNBOUND
 
-SOURCE = """
-import numpy as np
-import uctree
-{imports}
-
-Position = np.dtype([("left", np.int8), ("to_play", np.int8)])
-
-
-def legal(state, actions):
-    actions[0] = 0
-    return 1
-
-
-def step(state, action, reward):
-    state.left += 1
-    if state.left == 2:
-        reward[0] = {payoff}
-        state.to_play = uctree.OVER
-
-
-game = uctree.Game(Position, legal, step, num_players=1, num_actions=1, name="one way")
-"""
-RUN = """
-result = uctree.search(game, game.start(), num_simulations=5)
-print(float(result.value[0]))
-"""
 CACHED = "print(result.cached)\n"
-
-
-@pytest.fixture
-def folder(tmp_path):
-    (tmp_path / "cache").mkdir()
-    return tmp_path
-
-
-def run_python(folder, *arguments, cache="cache", text=None, **variables):
-    """What a fresh interpreter prints, started in `folder` with a cache of its own."""
-    environment = os.environ | {"UCTREE_CACHE_DIR": str(folder / cache)} | variables
-    environment["PYTHONDONTWRITEBYTECODE"] = "1"
-    done = subprocess.run(
-        [sys.executable, *arguments], cwd=folder, env=environment, input=text,
-        capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return done.stdout.split()
-
-
-def entries(folder):
-    return sorted((folder / "cache").iterdir())
-
-
-def write_game(folder, name="my_game.py", imports="", payoff="1.0"):
-    (folder / name).write_text(SOURCE.format(imports=imports, payoff=payoff))
-
-
-def test_editing_a_helper_in_a_second_file_gives_the_new_answer(folder):
-    write_game(folder, imports="from helper import pay", payoff="pay(state)")
-    (folder / "main.py").write_text("import uctree\nfrom my_game import game\n" + RUN)
-    (folder / "helper.py").write_text("def pay(state):\n    return 2.0\n")
-    assert run_python(folder, "main.py") == ["2.0"]
-    assert run_python(folder, "main.py") == ["2.0"]
-    assert len(entries(folder)) == 1
-    (folder / "helper.py").write_text("def pay(state):\n    return 3.0\n")
-    assert run_python(folder, "main.py") == ["3.0"]
-    assert len(entries(folder)) == 2
-
-
-def test_editing_a_helper_behind_a_module_name_or_a_constant_gives_the_new_answer(folder):
-    write_game(folder, imports="import helper", payoff="helper.pay(state)")
-    (folder / "main.py").write_text("import uctree\nfrom my_game import game\n" + RUN)
-    source = (
-        "PAY = {}\n\n\ndef deeper():\n    return PAY\n\n\ndef pay(state):\n    return deeper()\n"
-    )
-    for answer in ("2.5", "4.5"):
-        (folder / "helper.py").write_text(source.format(answer))
-        assert run_python(folder, "main.py") == [answer]
-
-
-def test_machine_code_is_shared_by_module_script_notebook_and_prompt(folder):
-    write_game(folder)
-    source = (folder / "my_game.py").read_text()
-    (folder / "script.py").write_text(source + RUN)
-    (folder / "main.py").write_text("import uctree\nfrom my_game import game\n" + RUN)
-    cell = f"source = {source + RUN!r}\nexec(compile(source, '<ipython-input-1-abc>', 'exec'))\n"
-    (folder / "notebook.py").write_text(cell)
-    assert run_python(folder, "main.py") == ["1.0"]
-    assert run_python(folder, "script.py") == ["1.0"]
-    assert run_python(folder, "notebook.py") == ["1.0"]
-    assert run_python(folder, "-", text=source + RUN) == ["1.0"]
-    assert len(entries(folder)) == 1
 
 
 def test_the_second_process_loads_what_the_first_compiled(folder):
@@ -147,44 +56,6 @@ def test_what_two_processes_compiled_can_be_loaded_into_a_third(folder):
     second = run_python(folder, "main.py", "4")
     assert run_python(folder, "main.py", "3", "4") == first + second
     assert run_python(folder, "main.py", "4", "3") == second + first
-
-
-# --- fingerprints and translation ----------------------------------------------------------------
-
-LIMIT = UNBOUND
-
-
-def kernel(n):
-    return n + LIMIT
-
-
-def test_a_fingerprint_depends_on_all_that_is_reached():
-    def outer(table, inner):
-        def function(n):
-            return table[n] + inner(n)
-
-        return function
-
-    def one(n):
-        return n + 1
-
-    def two(n):
-        return n + 2
-
-    def same_as_one(n):
-        return n + 1
-
-    def name(function, **bindings):
-        return fingerprint(function, bindings).name
-
-    base = name(outer(np.arange(3), one))
-    same_as_one.__name__ = same_as_one.__qualname__ = "one"
-    assert name(outer(np.arange(3), one)) == base
-    assert name(outer(np.arange(3), two)) != base
-    assert name(outer(np.arange(1, 4), one)) != base
-    assert name(outer(np.arange(3.0), one)) != base
-    assert name(kernel, LIMIT=1) != name(kernel, LIMIT=2)
-    assert name(kernel, LIMIT=1) != name(kernel, LIMIT=True)
 
 
 def compiled(function, *arguments):
@@ -226,26 +97,6 @@ def make_arrays(n):
 
 def test_functions_may_make_arrays_and_return_them():
     assert compiled(make_arrays, 5) == 0 + 1 + 2 + 3 + 2
-
-
-class Opaque:
-    def __index__(self):
-        return 3
-
-
-OPAQUE = Opaque()
-
-
-def test_what_cannot_be_told_by_its_content_is_compiled_in_memory_and_said_so():
-    def reads(n):
-        return n if n > 0 else len(str(OPAQUE))
-
-    with (
-        pytest.warns(UserWarning, match="compiled anew in every process: it uses"),
-        warnings.catch_warnings(),
-        pytest.raises(uctree.BrokenGame, match="OPAQUE"),
-    ):
-        compile_kernel(reads, {}, (1,), label="test")
 
 
 def game_with(step):

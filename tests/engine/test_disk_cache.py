@@ -41,6 +41,7 @@ def the_entry(folder):
     return path
 
 
+@pytest.mark.quick
 def test_an_entry_is_loaded_by_the_next_process(cache):
     assert not kernel().cached
     loaded = kernel()
@@ -48,6 +49,7 @@ def test_an_entry_is_loaded_by_the_next_process(cache):
     assert loaded.call(21) == 42
 
 
+@pytest.mark.quick
 def test_no_damage_to_an_entry_is_ever_loaded(cache):
     kernel()
     path, rng = the_entry(cache), np.random.default_rng(1)
@@ -114,6 +116,7 @@ def test_an_entry_that_others_may_write_to_is_replaced(cache):
     assert kernel().cached
 
 
+@pytest.mark.quick
 @posix
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="needs root")
 def test_a_folder_and_an_entry_of_another_user_are_not_used(cache):
@@ -180,6 +183,7 @@ def test_a_place_that_cannot_be_a_folder_only_costs_time(cache, monkeypatch):
         assert kernel().call(21) == 42
 
 
+@pytest.mark.quick
 def test_the_newest_entries_that_fit_into_the_bound_are_kept(cache, monkeypatch):
     cache.mkdir()
     for i in range(5):

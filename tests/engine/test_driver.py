@@ -2,145 +2,17 @@
 
 from __future__ import annotations
 
-import gc
-import threading
 import time
 
 import numpy as np
 import pytest
 
 import uctree
+from tests.judges import GAME, in_python, judge, judge_batch, visits
 from uctree import UctreeError, evaluators, games, selection
 from uctree.engine.driver import BatchedSearch
-from uctree.engine.threaded_calls import ThreadedCalls
 
 pytestmark = pytest.mark.usefixtures("both_ways")
-
-GAME = games.tic_tac_toe()
-CONNECT = games.connect_four()
-
-
-def judge(state, values, logits):
-    """Priors and values that differ from state to state, the same for each."""
-    x = float(state.own) * 0.37 + float(state.taken) * 0.11
-    value = float(np.float32(np.sin(x)))
-    values[state.to_play], values[1 - state.to_play] = value, -value
-    for action in range(9):
-        logits[action] = float(np.float32(np.cos(x * (action + 1))))
-
-
-def judge_batch(states):
-    """The same for a batch."""
-    x = states["own"] * 0.37 + states["taken"] * 0.11
-    rows, me = np.arange(len(states)), states["to_play"]
-    values = np.zeros((len(states), 2))
-    values[rows, me] = np.sin(x)
-    values[rows, 1 - me] = -np.sin(x)
-    return np.cos(x[:, None] * np.arange(1, 10)), values
-
-
-def in_python(**options):
-    return evaluators.python(judge_batch, priors=True, **options)
-
-
-def visits(evaluator, **options):
-    result = uctree.search(
-        GAME, GAME.start(), num_simulations=300, evaluator=evaluator, **options
-    )  # fmt: skip
-    return result.edges["visits"].tolist()
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"root_selection": selection.gumbel()},
-        {"solver": True},
-        {"transpositions": True},
-        {"root_noise": selection.dirichlet()},
-        {"backup": uctree.backup.maximum()},
-    ],
-    ids=["puct", "gumbel", "solver", "transpositions", "noise", "max"],
-)
-@pytest.mark.parametrize("cache", [0, "1MB"])
-def test_asked_in_python_or_compiled_in_the_tree_is_the_same(options, cache):
-    assert visits(in_python(cache=cache), **options) == visits(judge, **options)
-
-
-def test_values_without_priors_are_enough():
-    def values_alone(states):
-        return judge_batch(states)[1]
-
-    def compiled(state, values):
-        x = float(state.own) * 0.37 + float(state.taken) * 0.11
-        value = float(np.float32(np.sin(x)))
-        values[state.to_play], values[1 - state.to_play] = value, -value
-
-    found = visits(evaluators.python(values_alone))
-    assert found == visits(compiled)
-    assert sum(found) == 300
-
-
-@pytest.mark.parametrize("rule", [None, selection.gumbel()])
-def test_leaves_that_wait_together_lose_no_visit(rule):
-    for leaves in (2, 8, 50):
-        result = uctree.search(
-            GAME, GAME.start(), num_simulations=300, evaluator=in_python(cache=0), leaves=leaves,
-            root_selection=rule,
-        )  # fmt: skip
-        assert result.simulations == 300
-        assert result.edges["visits"].sum() == 300
-        assert not result.tree.edges["pending"].any()
-
-
-def test_a_batch_has_as_many_leaves_as_wait_and_no_state_twice():
-    batches = []
-
-    def note(states):
-        batches.append(states["taken"].astype(int) * 1000 + states["own"])
-        return judge_batch(states)
-
-    uctree.search(
-        GAME, GAME.start(), num_simulations=200, leaves=8,
-        evaluator=evaluators.python(note, priors=True, cache=0),
-    )  # fmt: skip
-    assert max(len(batch) for batch in batches) > 4
-    assert all(len(set(batch.tolist())) == len(batch) for batch in batches)
-
-
-def test_what_is_cached_is_not_asked_again_until_it_is_forgotten():
-    asked = []
-
-    def note(states):
-        asked.extend((states["taken"].astype(int) * 1000 + states["own"]).tolist())
-        return judge_batch(states)
-
-    batch = BatchedSearch(GAME, 1, evaluator=evaluators.python(note, priors=True, cache="10MB"))
-    batch.reset([0], [GAME.start()], num_simulations=400)
-    batch.run()
-    assert len(set(asked)) == len(asked)
-    before = batch.root(0).visits.tolist()
-    asked.clear()
-    batch.reset([0], [GAME.start()], num_simulations=400)
-    batch.run()
-    assert asked == []
-    assert batch.root(0).visits.tolist() == before
-    batch.options.evaluator.forget()
-    batch.reset([0], [GAME.start()], num_simulations=10)
-    batch.run()
-    assert len(asked) == 11  # the root and ten leaves
-
-
-def test_a_small_cache_forgets_the_oldest_and_changes_nothing():
-    assert visits(in_python(cache=800)) == visits(judge)
-
-
-def test_ends_are_never_asked_about():
-    def note(states):
-        assert (states["to_play"] >= 0).all()
-        return judge_batch(states)
-
-    visits(evaluators.python(note, priors=True))
 
 
 @pytest.mark.parametrize("rule", [None, selection.gumbel()])
@@ -205,6 +77,7 @@ def test_a_tree_of_a_forest_is_that_of_a_search(game, asked, compiled, options):
         assert mine.root_noise.tolist() == alone.root_noise.tolist()
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("options", [{}, {"root_selection": selection.gumbel()}, {"solver": True}])
 def test_many_states_are_searched_together_and_found_as_one_by_one(options):
     sizes = []
@@ -366,78 +239,6 @@ def test_memory_that_runs_out_is_made_do_with(leaves):
     assert small.tree.num_bytes < 40_000
 
 
-def test_planes_are_empty_before_a_state_is_shown():
-    """Whoever writes only what is there is not shown the stones of an earlier batch."""
-
-    def observe(state, player, planes):
-        if state.ply > 0:
-            planes[state.ply - 1] = 1.0
-
-    game = line_of_plies(observe, shape=(9,))
-    seen = []
-
-    def network(observations):
-        seen.append(observations.copy())
-        return np.zeros((len(observations), 2)), np.zeros((len(observations), 1))
-
-    uctree.search(
-        game, game.start(), num_simulations=40, evaluator=evaluators.network(network, cache=0)
-    )
-    assert len(seen) > 9
-    assert max(batch.sum(axis=1).max() for batch in seen) == 1.0
-
-
-def line_of_plies(observe, *, shape, players=1):
-    """Nine plies, each of which pays its player the number of the action, 0 or 1."""
-    dtype = np.dtype([("ply", np.int8), ("to_play", np.int8)])
-
-    def legal(state, actions):
-        actions[0], actions[1] = 0, 1
-        return 2
-
-    def step(state, action, reward):
-        reward[state.to_play] += action
-        state.ply += 1
-        state.to_play = uctree.OVER if state.ply == 9 else (state.to_play + 1) % players
-
-    return uctree.Game(
-        dtype, legal, step, num_players=players, num_actions=2, observe=observe,
-        observation_shape=shape, payoff_range=(0, 9),
-    )  # fmt: skip
-
-
-@pytest.mark.parametrize("players", [1, 2, 3])
-def test_networks_see_who_is_to_play_and_answer_in_that_order(players):
-    """Values that only depend on how many plies there are until a player's turn."""
-
-    def observe(state, player, planes):
-        planes[0], planes[1] = state.ply, player
-
-    game = line_of_plies(observe, shape=(2,), players=players)
-    seen = []
-
-    def network(observations):
-        seen.append(observations.copy())
-        relative = np.arange(players, dtype=np.float32)
-        return np.zeros((len(observations), 2)), relative + 10 * observations[:, 1:]
-
-    state = game.play([0] * (players - 1))
-    batch = BatchedSearch(
-        game, 1, evaluator=evaluators.network(network), root_selection=selection.gumbel()
-    )
-    batch.reset([0], [state], num_simulations=1)
-    batch.run()
-    root = batch.root(0)
-    me = players - 1
-    assert seen[0][0].tolist() == [players - 1, me]
-    assert root.raw.tolist() == [10 * me + (player - me) % players for player in range(players)]
-    after = (me + 1) % players
-    taken = int(root.actions[root.visits.argmax()])
-    expected = [10 * after + (player - after) % players for player in range(players)]
-    expected[me] += taken
-    assert root.q[root.visits.argmax()].tolist() == expected
-
-
 @pytest.mark.parametrize("game", [games.pig(target=20), games.twenty48()], ids=lambda g: g.name)
 def test_a_batched_search_makes_room_for_outcomes(game):
     def flat(states):
@@ -488,15 +289,6 @@ def test_a_tree_that_was_never_planted_is_empty():
     assert (len(root.actions), root.is_best, root.proven) == (0, None, None)
 
 
-def test_answers_that_cannot_be_written_to_are_taken():
-    def frozen(states):
-        logits, values = (part.astype(np.float32) for part in judge_batch(states))
-        logits.flags.writeable = values.flags.writeable = False
-        return logits, values
-
-    assert visits(evaluators.python(frozen, priors=True)) == visits(in_python())
-
-
 def test_with_three_players_a_sure_win_is_kept():
     game = games.n_in_a_row(rows=3, cols=3, length=3, num_players=3)
     state = game.play([0, 3, 4, 1, 6, 7])  # who is to play wins with the diagonal
@@ -520,74 +312,7 @@ def test_with_three_players_a_sure_win_is_kept():
     assert many[0].status == "solved"
 
 
-def test_zero_sum_values_are_made_to_add_up():
-    def network(observations):
-        return np.zeros((len(observations), 7)), np.tile([0.5, 0.1], (len(observations), 1))
-
-    batch = BatchedSearch(
-        CONNECT, 1, evaluator=evaluators.network(network), root_selection=selection.gumbel()
-    )
-    batch.reset([0], [CONNECT.start()], num_simulations=20)
-    batch.run()
-    assert batch.root(0).raw == pytest.approx([0.2, -0.2])
-
-
-def test_chance_between_the_leaf_and_the_next_player_is_drawn():
-    game = games.pig()
-
-    def flat(states):
-        assert (states["to_play"] >= 0).all()
-        return np.zeros((len(states), game.num_players))
-
-    result = uctree.search(
-        game, game.start(), num_simulations=500, evaluator=evaluators.python(flat), leaves=4
-    )
-    assert result.edges["visits"].sum() == 500
-
-
-# --- slow functions, and what goes wrong ---------------------------------------------------------
-
-
-def test_parts_of_a_batch_are_asked_at_the_same_time():
-    threads = set()
-
-    def slow(states):
-        threads.add(threading.get_ident())
-        time.sleep(0.01)
-        return judge_batch(states)
-
-    evaluator = evaluators.python(slow, priors=True, concurrency=4, leaves=8, cache=0)
-    assert visits(evaluator) == visits(in_python(leaves=8, cache=0))
-    assert len(threads) == 4
-
-
-def test_a_call_that_takes_too_long_ends_the_search():
-    def hangs(states):
-        time.sleep(0.5)
-        return judge_batch(states)
-
-    evaluator = evaluators.python(hangs, priors=True, timeout=0.05)
-    with pytest.raises(UctreeError, match=r"hangs raised TimeoutError: no result within 0\.05 s"):
-        visits(evaluator)
-
-
-def test_threads_wait_for_the_next_batch_and_end_where_nobody_asks_any_more():
-    def count():
-        return sum(each.name.startswith("uctree-evaluator") for each in threading.enumerate())
-
-    before, batch = count(), np.zeros(5, GAME.dtype)
-    asked = ThreadedCalls(judge_batch, True, 3, None)
-    for _ in range(4):
-        assert np.array_equal(asked(batch)[1], np.float32(judge_batch(batch)[1]))
-    assert count() == before + 3
-    del asked
-    gc.collect()
-    deadline = time.monotonic() + 60
-    while count() > before:
-        assert time.monotonic() < deadline, "threads that nobody asks are still there"
-        time.sleep(0.01)
-
-
+@pytest.mark.quick
 def test_a_search_that_was_left_in_the_middle_can_go_on():
     calls = []
 
@@ -604,25 +329,6 @@ def test_a_search_that_was_left_in_the_middle_can_go_on():
     result = searcher.search(num_simulations=100)
     assert not result.tree.edges["pending"].any()
     assert result.edges["visits"].sum() == result.tree.root.visits - 1
-
-
-@pytest.mark.parametrize(
-    ("answer", "told"),
-    [
-        (
-            lambda n: (np.zeros((n, 8)), np.zeros((n, 2))),
-            r"logits of a batch of 1 must be \[1, 9\]",
-        ),
-        (lambda n: (np.zeros((n, 9)), np.zeros(n)), r"values of a batch of 1 must be \[1, 2\]"),
-        (lambda n: np.zeros((n, 2)), r"returns \(logits, values\); got ndarray"),
-        (lambda n: (np.zeros((n, 9)), np.full((n, 2), np.nan)), "not a finite number"),
-        (lambda n: (np.full((n, 9), np.nan), np.zeros((n, 2))), "not a finite number"),
-    ],
-)
-def test_answers_of_another_shape_or_no_numbers_are_refused(answer, told):
-    evaluator = evaluators.python(lambda states: answer(len(states)), priors=True, name="f")
-    with pytest.raises(UctreeError, match=told):
-        visits(evaluator)
 
 
 @pytest.mark.parametrize(
@@ -646,14 +352,6 @@ def test_answers_of_another_shape_or_no_numbers_are_refused(answer, told):
 def test_what_does_not_fit_is_refused(call, told):
     with pytest.raises(ValueError, match=told):
         call()
-
-
-def test_a_network_needs_a_game_with_observations():
-    game = uctree.Game(
-        GAME.dtype, GAME.rules.legal, GAME.rules.step, num_players=2, num_actions=9, name="blind"
-    )
-    with pytest.raises(ValueError, match="needs observations, and blind has none"):
-        uctree.search(game, game.start(), num_simulations=1, evaluator=evaluators.network(judge))
 
 
 def test_a_tree_is_planted_where_a_player_acts():

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import uctree
-from tests.engine.test_driver import GAME, in_python, judge, visits
+from tests.judges import GAME, in_python, judge, visits
 from uctree import evaluators, selection
 from uctree.engine.driver import BatchedSearch
 

@@ -13,6 +13,8 @@ from uctree.engine.compile import compile_kernel
 from uctree.engine.fingerprint import fingerprint
 from uctree.engine.watch import MOST_BYTES
 
+pytestmark = pytest.mark.quick
+
 SOURCE = """
 import helpers
 import numpy as np

@@ -7,6 +7,8 @@ import pytest
 from tests.games.variants import compiled
 from uctree.games import breakthrough
 
+pytestmark = pytest.mark.quick
+
 
 def test_breakthrough_has_the_known_numbers_of_sequences() -> None:
     known = [22, 484, 11132, 256036, 6182818]

@@ -76,6 +76,7 @@ def played_out(game, state):
     return reward
 
 
+@pytest.mark.quick
 def test_an_ending_is_played_perfectly():
     rng, seen = random.Random(1), set()
     for _ in range(40):
@@ -159,6 +160,7 @@ def test_heuristic_playouts_are_the_same_compiled_and_in_plain_python():
     assert report.ok, str(report)
 
 
+@pytest.mark.quick
 def test_connect_four_has_the_known_numbers_of_sequences() -> None:
     known = [7, 49, 343, 2401, 16807, 117649, 823536, 5673234]
     assert [compiled(connect_four).perft(depth) for depth in range(1, 9)] == known

@@ -59,6 +59,7 @@ def test_games_are_listed_in_order() -> None:
     assert sorted(uctree.games.__all__) == uctree.games.__all__
 
 
+@pytest.mark.quick
 def test_compiled_and_plain_rules_agree(variant: Variant) -> None:
     game = variant.make()
     for seed in range(variant.num_episodes):
@@ -75,6 +76,7 @@ def test_compiled_and_plain_rules_agree(variant: Variant) -> None:
             assert (game.observation(state, player) == recorded.planes[player]).all()
 
 
+@pytest.mark.quick
 def test_returns_and_lengths_are_as_the_game_states(factory: Any) -> None:
     game = factory()
     for seed in range(200):
@@ -88,6 +90,7 @@ def test_returns_and_lengths_are_as_the_game_states(factory: Any) -> None:
         assert game.max_plies is None or len(recorded.actions) <= game.max_plies
 
 
+@pytest.mark.quick
 def test_board_games_pay_a_winner_a_loser_or_nobody_at_the_end(board: Variant) -> None:
     game = board.make()
     draws = 0
@@ -129,11 +132,13 @@ def played_out(game: Game) -> np.ndarray:
     return reward
 
 
+@pytest.mark.quick
 def test_the_recorded_episode_is_played_again(factory: Any) -> None:
     path = GOLDEN / f"episode_{factory.__name__}.txt"
     assert episode_text(factory()) == path.read_text(), "run `make golden` if this is intended"
 
 
+@pytest.mark.quick
 def test_actions_are_read_as_they_are_shown(factory: Any) -> None:
     game = factory()
     state = game.start()
@@ -194,6 +199,7 @@ def test_playouts_of_a_game_pay_what_its_steps_pay(factory: Any) -> None:
     assert (abs(np.log(stepwise.std(axis=0) / at_once.std(axis=0))) < 0.1).all()
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     ("factory", "parameters", "message"),
     [

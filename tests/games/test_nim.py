@@ -10,6 +10,8 @@ import pytest
 
 from uctree.games import nim
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.mark.parametrize("misere", [True, False])
 def test_nim_is_won_as_bouton_says(misere: bool) -> None:

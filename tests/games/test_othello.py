@@ -13,6 +13,8 @@ from uctree import IllegalAction
 from uctree.game import StateView
 from uctree.games import othello
 
+pytestmark = pytest.mark.quick
+
 
 def test_othello_has_the_known_numbers_of_sequences() -> None:
     known = [4, 12, 56, 244, 1396, 8200, 55092, 390216, 3005288]

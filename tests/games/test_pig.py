@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from uctree.games import pig
+
+pytestmark = pytest.mark.quick
 
 
 def test_a_one_loses_the_turn_of_pig_and_stopping_keeps_it() -> None:

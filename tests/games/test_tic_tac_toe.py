@@ -8,6 +8,8 @@ from tests.games.variants import compiled
 from uctree import IllegalAction
 from uctree.games import tic_tac_toe
 
+pytestmark = pytest.mark.quick
+
 
 def test_tic_tac_toe_has_255168_episodes() -> None:
     game = compiled(tic_tac_toe)

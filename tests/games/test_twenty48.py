@@ -8,6 +8,8 @@ import pytest
 from uctree import CHANCE, Game
 from uctree.games import twenty48
 
+pytestmark = pytest.mark.quick
+
 
 def twenty48_state(game: Game, board: list[list[int]]) -> np.record:
     """A state of 2048 with these tiles: all but one set, the last one added by chance."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="the learn extra is not installed")
+
+from uctree.learn import network  # noqa: E402
 
 
 class Own(torch.nn.Module):
@@ -27,3 +30,15 @@ def shaken(module, seed=1, size=0.1):
         for weights in module.parameters():
             weights += size * torch.randn(weights.shape, generator=generator)
     return module
+
+
+def small(game, seed=1):
+    """A network with random weights, whose batch norms have seen observations."""
+    module = shaken(network.default_network(game, width=16, depth=2), seed)
+    module(torch.from_numpy(random_planes(game, 32)))
+    return module.eval()
+
+
+def random_planes(game, count, seed=1):
+    shape = (count, *game.observation_shape)
+    return np.random.default_rng(seed).integers(0, 2, shape).astype(np.float32)

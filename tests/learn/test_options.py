@@ -11,6 +11,8 @@ from tests.learn.episodes import LEARNABLE
 from uctree import games, specs
 from uctree.learn.options import CHANGEABLE, Options, describe_options, make_options
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.fixture(scope="module")
 def game():

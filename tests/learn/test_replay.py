@@ -91,7 +91,7 @@ def test_files_hold_no_pickle(tmp_path, game, episodes):
 def test_the_files_can_be_read_by_numpy_alone(tmp_path, game, episodes):
     filled(tmp_path, game, episodes).close()
     layout = json.loads((tmp_path / "layout.json").read_text())
-    dtype = uctree.treefile.dtype_from(layout["dtype"])
+    dtype = uctree.engine.treefile.dtype_from(layout["dtype"])
     positions = np.memmap(tmp_path / "000000.positions", dtype, mode="r")
     assert np.array_equal(positions["returns"], np.concatenate(episodes)["returns"])
     index = np.fromfile(tmp_path / "episodes.index", ENTRY)

@@ -16,6 +16,8 @@ from uctree.learn.run import Run
 
 pytest.importorskip("safetensors", reason="the extra learn is not installed")
 
+pytestmark = pytest.mark.quick
+
 
 def games_of(score):
     return {

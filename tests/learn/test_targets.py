@@ -11,6 +11,8 @@ import uctree
 from uctree import games
 from uctree.learn import targets
 
+pytestmark = pytest.mark.quick
+
 
 def test_visits_become_shares_of_all_actions():
     policy = targets.visit_policy(np.array([4, 1]), np.array([3, 1]), num_actions=6)

@@ -10,6 +10,8 @@ import uctree
 from uctree import games
 from uctree.pages.board import Board, Spot, cells_of, draw, read_board
 
+pytestmark = pytest.mark.quick
+
 DRAWN = ["breakthrough", "connect_four", "go", "hex", "n_in_a_row", "othello", "tic_tac_toe"]
 
 

@@ -10,6 +10,8 @@ import pytest
 
 from uctree.pages.chart import HEIGHT, WIDTH, Series, line_chart
 
+pytestmark = pytest.mark.quick
+
 SVG = "{http://www.w3.org/2000/svg}"
 
 

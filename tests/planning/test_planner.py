@@ -130,6 +130,7 @@ def test_ordered_answers_give_the_same_tree_in_whatever_order_they_come(shape, o
         assert lines(shuffled) == lines(at_once)
 
 
+@pytest.mark.quick
 def test_answers_that_are_not_ordered_lose_no_simulation():
     game = a_game("three, with dice")
     state, problem = a_start(game), as_problem(game)
@@ -171,6 +172,7 @@ def failing(planner, problem, fails):
     return asked
 
 
+@pytest.mark.quick
 def test_an_edge_that_failed_is_closed_and_the_search_goes_on():
     problem = counting(**LISTED)
     planner = Planner(problem, 1, num_simulations=60, seed=1)
@@ -190,6 +192,7 @@ def test_a_node_whose_actions_all_fail_keeps_its_value():
     assert result.value[0] == pytest.approx(2 / 16)
 
 
+@pytest.mark.quick
 def test_proposals_are_asked_for_as_the_node_widens():
     asked = []
 
@@ -206,6 +209,7 @@ def test_proposals_are_asked_for_as_the_node_widens():
     assert asked[0] == (1, (), 1)
 
 
+@pytest.mark.quick
 def test_equal_states_are_asked_about_once_if_they_have_a_key():
     calls = []
 
@@ -220,6 +224,7 @@ def test_equal_states_are_asked_about_once_if_they_have_a_key():
     assert len(calls) == len(set(calls))
 
 
+@pytest.mark.quick
 def test_a_question_is_answered_once():
     problem = counting(**LISTED)
     planner = Planner(problem, 1, num_simulations=10, seed=1)
@@ -229,6 +234,7 @@ def test_a_question_is_answered_once():
         planner.tell(question, problem.answer(question))
 
 
+@pytest.mark.quick
 def test_no_question_is_lost_while_the_tree_grows():
     problem = Problem(
         actions=lambda number: list(range(20)), value=lambda number: 0.5,

@@ -115,6 +115,7 @@ def test_ctrl_c_while_a_worker_starts_is_not_lost_and_leaves_no_process():
         assert_nothing_stays(before)
 
 
+@pytest.mark.quick
 def test_an_unknown_backend_is_named():
     with pytest.raises(UctreeError, match=r"backend is 'process' or 'ray'; got 'dask'"):
         match("tic_tac_toe", ["random", "random"], num_games=2, backend="dask")

@@ -24,10 +24,10 @@ from uctree.arena.grids import Grid, Values, check_budget, number_of, read_grid
 from uctree.arena.matches import MatchProgress, Openings, match
 from uctree.arena.reports import markdown_table, plain_row, write_files
 from uctree.arena.standings import MatchResult, ends, span
+from uctree.engine.identity import describe_game, find_spec
+from uctree.engine.jsontext import finite, json_text, parse_json
 from uctree.errors import UctreeError
 from uctree.game import Game
-from uctree.identity import describe_game, find_spec
-from uctree.jsontext import finite, json_text, parse_json
 from uctree.pages.chart import Series, line_chart
 from uctree.pages.columns import aligned
 

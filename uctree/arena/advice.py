@@ -27,9 +27,9 @@ from uctree.arena.ratings import mean_interval, rate
 from uctree.arena.references import Reference, deep_reference, exact_reference
 from uctree.arena.reports import markdown_table, plain_row, write_files
 from uctree.arena.standings import span
+from uctree.engine.jsontext import finite, json_text
 from uctree.errors import UctreeError
 from uctree.game import ENDLESS, Game, State
-from uctree.jsontext import finite, json_text
 from uctree.mcts import Searcher, search
 from uctree.pages.chart import Series, line_chart
 from uctree.pages.columns import aligned

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 
 from uctree import specs
+from uctree.engine.identity import describe_game, game_differences
+from uctree.engine.jsontext import finite, json_text, parse_json
 from uctree.errors import UctreeError
 from uctree.game import Episode, Game
-from uctree.identity import describe_game, game_differences
-from uctree.jsontext import finite, json_text, parse_json
 
 FORMAT = "uctree match"
 VERSION = 1

@@ -11,9 +11,9 @@ import numpy as np
 from uctree.arena import ratings
 from uctree.arena.records import GameRecord
 from uctree.arena.reports import plain_row
+from uctree.engine.jsontext import finite
 from uctree.errors import UctreeError
 from uctree.game import Game
-from uctree.jsontext import finite
 from uctree.pages.columns import aligned
 from uctree.pages.document import paragraph, table
 

@@ -1,5 +1,6 @@
-"""The command `uctree`: parse, call, print.
+"""The command `uctree`: parse, call, print. Nothing imports it but `__main__` and the script.
 
+Read `app.py` first, which all commands share; each other module holds a group of commands.
 A mistake of the user is raised as a `UctreeError`, and `main` turns it into one line on stderr
 and exit status 2. Rich is only loaded for a progress line and for help, Numba when a search
 compiles.

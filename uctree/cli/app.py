@@ -6,15 +6,16 @@ import contextlib
 import math
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import Field, asdict, dataclass, fields, make_dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import numpy as np
 from cyclopts import App, Parameter
 
 import uctree
 from uctree import specs
+from uctree.engine.options import Options
 from uctree.errors import UctreeError
 from uctree.game import Game
 from uctree.pages.columns import aligned
@@ -60,52 +61,81 @@ class Budget:
     """the time limit in seconds, without compilation."""
 
 
-@Parameter(name="*")
-@dataclass(frozen=True)
-class Method:
-    """How to search."""
+# What the command line says in place of the help of `Options`, or adds to it.
+_EXAMPLES = {
+    "selection": "puct(c=2)",
+    "root_selection": "gumbel(num_considered=8)",
+    "root_noise": "dirichlet()",
+    "backup": "maximum(min_visits=2)",
+    "evaluator": "playout(num_playouts=4)",
+    "widening": "widening(k=2)",
+    "proposal": "quadratic()",
+    "refine": "best_replies()",
+    "chance": "outcome_widening(k=1)",
+    "stop": "decided()",
+    "choice": "lcb",
+    "max_memory": "500MB",
+}
+_HELP = {
+    "evaluator": "the value of a leaf; one random playout.",
+    "root_noise": "noise in the root's priors.",
+    "widening": "opens edges one by one.",
+    "proposal": "how actions that are vectors are proposed; at random.",
+    "refine": "how such actions are improved during the search; not at all.",
+    "chance": "how outcomes are taken: sample, proportional (the one most overdue), or a rule.",
+    "stop": "when to end before the budget is used up; may be repeated.",
+    "choice": "how the final action is chosen; the most visited.",
+    "max_memory": "the memory limit of the tree; the least visited parts are pruned.",
+}
+_KINDS: dict[str, Any] = {
+    "opponents": Literal["maxn", "paranoid"],
+    "ties": Literal["first", "random"],
+    "parallel": Literal["auto", "root", "tree"],
+    "in_flight": Literal["virtual", "unobserved"],
+    "threads": int,
+    "max_memory": str,
+}
+# Options of `search` that the command line does not have, each for a reason.
+LEFT_OUT = {
+    "leaves": "for evaluators in Python, and a command takes compiled ones",
+    "check": "a switch that is on; --no-check turns it off",
+}
 
-    c: float | None = None
-    """the exploration constant of UCB1 (0.5 by default)."""
-    selection: str | None = None
-    """how edges are chosen, as "puct(c=2)"."""
-    root_selection: str | None = None
-    """how the root's edges are chosen, if different, as "gumbel(num_considered=8)"."""
-    root_noise: str | None = None
-    """noise on the priors of the root, as "dirichlet()"."""
-    backup: str | None = None
-    """how results enter the statistics, as "maximum(min_visits=2)"."""
-    evaluator: str | None = None
-    """how leaves are evaluated, as "playout(num_playouts=4)" or "playout(priors=True)"."""
-    widening: str | None = None
-    """progressive widening of actions, as "widening(k=2)"."""
-    chance: str | None = None
-    """how outcomes are drawn: sample, proportional, or "outcome_widening(k=1)"."""
-    open_loop: Flag = False
-    """identify a node by the actions that lead to it, not by chance outcomes."""
-    transpositions: Flag = False
-    """let equal states share one node."""
-    solver: Flag = False
-    """prove values: find the exact result of nodes."""
-    opponents: Literal["maxn", "paranoid"] | None = None
-    """whether the others maximise their own returns, or all play against the player to move."""
-    ties: Literal["first", "random"] | None = None
-    """which of several equal edges is taken."""
-    threads: int | None = None
-    """the number of threads."""
-    parallel: Literal["auto", "root", "tree"] | None = None
-    """whether each thread has its own tree (root), or all share one (tree)."""
-    max_memory: str | None = None
-    """the memory limit of the tree, as 500MB."""
-    stop: Annotated[list[str] | None, Parameter(negative_iterable="")] = None
-    """a rule to end before the budget is used up, as "decided()"; may be repeated."""
-    choice: str | None = None
-    """how the final action is chosen, as lcb."""
-    debug: Flag = False
-    """compile with bounds checks, to find out why a game crashes."""
-    no_check: Flag = False
-    """do not play a few episodes in plain Python before a game is compiled."""
 
+def _parameter(option: Field[Any]) -> tuple[str, Any, Any]:
+    """Name, type and default of an option of `search` on the command line."""
+    name = option.name
+    text = _HELP.get(name, option.metadata["help"])
+    if name in _EXAMPLES:
+        text = f'{text} For example "{_EXAMPLES[name]}".'
+    shown = Parameter(help=text)
+    if isinstance(option.default, bool):
+        return name, Annotated[Flag, shown], False
+    if name == "stop":
+        several = Parameter(help=text, negative_iterable="")
+        return name, Annotated[list[str] | None, several], None
+    kind = str if name in specs.RULES else _KINDS[name]
+    return name, Annotated[kind | None, shown], None
+
+
+def _method() -> type:
+    """A record with the options of `search`, as far as they can be written in a command."""
+    c = "the exploration constant of UCB1 (0.5 by default)."
+    unchecked = "do not play a few episodes in plain Python before a game is compiled."
+    found = [
+        ("c", Annotated[float | None, Parameter(help=c)], None),
+        *(_parameter(option) for option in fields(Options) if option.name not in LEFT_OUT),
+        ("no_check", Annotated[Flag, Parameter(help=unchecked)], False),
+    ]
+    # Without a module name, cyclopts takes the record for a built-in type.
+    record = make_dataclass("Method", found, frozen=True, namespace={"__module__": __name__})
+    return Parameter(name="*")(record)
+
+
+if TYPE_CHECKING:
+    Method: TypeAlias = Any
+else:
+    Method = _method()
 
 NO_BUDGET = Budget()
 NO_METHOD = Method()

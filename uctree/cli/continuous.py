@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from uctree import specs
 from uctree.cli.app import Flag, app, counting_bar, file_errors, print_table
+from uctree.engine.jsontext import json_text
 from uctree.errors import UctreeError
-from uctree.jsontext import json_text
 
 if TYPE_CHECKING:
     from uctree.continuous.budgets import Summary

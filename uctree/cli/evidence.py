@@ -14,9 +14,9 @@ from cyclopts import Parameter
 from uctree import specs
 from uctree.cli.app import INTERRUPTED, Flag, app, counting_bar, file_errors
 from uctree.cli.learning import agent_source
+from uctree.engine.jsontext import json_text
 from uctree.errors import UctreeError
 from uctree.game import Game
-from uctree.jsontext import json_text
 
 if TYPE_CHECKING:
     from uctree.arena import MatchProgress, MatchResult, Sprt

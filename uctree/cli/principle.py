@@ -9,8 +9,8 @@ from cyclopts import Parameter
 
 from uctree import principle, specs
 from uctree.cli.app import Flag, app, option_errors
+from uctree.engine.jsontext import json_text
 from uctree.errors import UctreeError
-from uctree.jsontext import json_text
 
 
 @app.command(name="principle")

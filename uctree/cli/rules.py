@@ -27,9 +27,9 @@ from uctree.cli.app import (
     search_with_progress,
     size,
 )
+from uctree.engine.jsontext import json_text
 from uctree.errors import UctreeError
 from uctree.game import Game
-from uctree.jsontext import json_text
 
 BENCH_SIMULATIONS = 10_000
 BENCH_REPEATS = 3

@@ -26,9 +26,9 @@ from uctree.cli.app import (
     search_options,
     search_with_progress,
 )
+from uctree.engine.jsontext import json_text
 from uctree.errors import UctreeError
 from uctree.game import Game
-from uctree.jsontext import json_text
 
 
 @app.command

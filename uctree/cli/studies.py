@@ -12,8 +12,8 @@ from cyclopts import Parameter
 from uctree import specs
 from uctree.cli.app import INTERRUPTED, Flag, app, counting_bar
 from uctree.cli.evidence import read_openings
+from uctree.engine.jsontext import json_text
 from uctree.errors import UctreeError
-from uctree.jsontext import json_text
 
 if TYPE_CHECKING:
     from uctree.arena import AblationProgress, AdviceProgress

@@ -13,12 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from uctree import backup, continuous, selection, treefile
+from uctree import backup, continuous, selection
 from uctree.continuous import refine, regret
+from uctree.engine import treefile
+from uctree.engine.identity import describe_game, game_differences
+from uctree.engine.jsontext import json_text, parse_json
 from uctree.errors import UctreeError
 from uctree.game import Game
-from uctree.identity import describe_game, game_differences
-from uctree.jsontext import json_text, parse_json
 from uctree.mcts import search
 from uctree.pages.chart import Series, line_chart
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from uctree.engine.jsontext import finite
 from uctree.game import ENDLESS, LARGEST, Game
-from uctree.jsontext import finite
 from uctree.pages.document import paragraph, preformatted, table
 
 ERROR, WARNING = "error", "warning"

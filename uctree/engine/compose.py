@@ -16,13 +16,13 @@ from uctree.doctor.first_look import refuse_broken
 from uctree.engine import frames, machine
 from uctree.engine.bindings import game_bindings
 from uctree.engine.compile import Kernel, compile_kernel, interpreted
+from uctree.engine.identity import rules_fingerprint
 from uctree.engine.options import Options
 from uctree.engine.queue import EvaluationQueue
 from uctree.engine.recent import table_of
 from uctree.engine.storage import OneTree, Storage, one_tree_arrays
 from uctree.engine.workspace import Arrays, Workspace, arrays_of, keeps_best
 from uctree.game import Game
-from uctree.identity import rules_fingerprint
 from uctree.kernels import context, scoring
 from uctree.kernels.backups import gather_nothing
 from uctree.kernels.batching import step_batch

@@ -22,6 +22,7 @@ from uctree.engine.compile import Kernel, compile_kernel, interpreted
 from uctree.engine.compose import Composition, batch_of, compose, num_blocks
 from uctree.engine.diagnostics import explain_status, with_path
 from uctree.engine.frames import Frame
+from uctree.engine.history import BestSeen, Samples
 from uctree.engine.latent import LatentTrees
 from uctree.engine.options import Options, resolve, whole
 from uctree.engine.queue import EvaluationQueue
@@ -29,7 +30,6 @@ from uctree.engine.storage import ManyTrees, OneTree, Storage, one_tree_arrays, 
 from uctree.engine.workspace import Workspace, keeps_best, max_depth
 from uctree.errors import BrokenGame
 from uctree.game import CHANCE, Game, State, StateViews, make_rng
-from uctree.history import BestSeen, Samples
 from uctree.kernels import gumbel
 from uctree.kernels.batching import (
     FINISHED,

@@ -35,8 +35,9 @@ class Options:
     """Every option of `search` except its budget, declared once.
 
     The signature and the docstring of `search`, the compiled kernel, the manifest and the options
-    of `Searcher`, of agents and of the command line follow from these fields. The types are those
-    after `resolve`: before it, None is a default that depends on other options.
+    of `Searcher`, of agents and of the command line follow from these fields (`cli/app.py` says how
+    an option is written that is no rule). The types are those after `resolve`: before it, None is a
+    default that depends on other options.
     """
 
     selection: Rule = option(

@@ -16,7 +16,7 @@ PAYS_EARLY = 11  # a reward before the end, which proofs do not allow
 BAD_CHOICE = 13  # a rule chose an edge that does not exist
 BAD_SCORE = 14  # a rule's scores are NaN
 ROOT_SOLVED = 12  # the root is proven, so the search ends
-EDGE_CLOSED = 16  # a simulation was undone, because its edge cannot be taken
+EDGE_CLOSED = 17  # a simulation was undone, because its edge cannot be taken
 WAITING = 15  # leaves wait to be evaluated in Python
 ENDLESS_CHANCE = 16  # chance states that follow each other for ever
 

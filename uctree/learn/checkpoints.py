@@ -27,10 +27,10 @@ import msgspec
 import numpy as np
 
 import uctree
+from uctree.engine.treefile import replacing
 from uctree.errors import UctreeError
 from uctree.learn import files
 from uctree.learn.extras import load_module
-from uctree.treefile import replacing
 
 if TYPE_CHECKING:
     import torch

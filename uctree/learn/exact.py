@@ -17,10 +17,10 @@ import numpy as np
 
 from uctree.arena.ratings import mean_interval
 from uctree.choice import temperature
+from uctree.engine.identity import find_spec
 from uctree.errors import UctreeError
 from uctree.evaluators import Evaluator
 from uctree.game import Game, State
-from uctree.identity import find_spec
 from uctree.learn.batched_play import NetworkSearch, predict
 from uctree.learn.diagnosis import finite_interval
 from uctree.learn.options import Options

@@ -20,9 +20,9 @@ from typing import IO, Any
 
 import numpy as np
 
+from uctree.engine.jsontext import json_text, parse_json
+from uctree.engine.treefile import replacing
 from uctree.errors import UctreeError
-from uctree.jsontext import json_text, parse_json
-from uctree.treefile import replacing
 
 TEMPORARY = ".uctree-"  # the prefix of files that are not complete yet
 MAX_JSON_BYTES = 1 << 24  # bytes

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from uctree import evaluators
+from uctree.engine.treefile import replacing
 from uctree.errors import BrokenGame, UctreeError
 from uctree.game import Game
 from uctree.learn.extras import load_module
@@ -28,7 +29,6 @@ from uctree.learn.files import explain_os_errors
 from uctree.learn.onnx_format import check_self_contained
 from uctree.learn.replay import observe_states
 from uctree.learn.targets import symmetries_of
-from uctree.treefile import replacing
 
 if TYPE_CHECKING:
     from torch import nn

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from uctree.engine.treefile import replacing
 from uctree.errors import BrokenGame, UctreeError
 from uctree.evaluators import Evaluator
 from uctree.game import Game
@@ -18,7 +19,6 @@ from uctree.learn.files import explain_os_errors
 from uctree.learn.inference import export_bytes, onnx_session
 from uctree.learn.latent import Functions
 from uctree.learn.onnx_format import check_self_contained
-from uctree.treefile import replacing
 
 if TYPE_CHECKING:
     from torch import nn

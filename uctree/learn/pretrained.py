@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from uctree.engine.identity import find_spec
 from uctree.game import Game
-from uctree.identity import find_spec
 
 FOLDER = Path(__file__).with_name("networks")
 

@@ -27,13 +27,12 @@ from typing import IO, Any
 
 import numpy as np
 
-from uctree import treefile
-from uctree.engine import interrupts
+from uctree.engine import interrupts, treefile
 from uctree.engine.bindings import action_room, bound_rule
 from uctree.engine.compile import Kernel, compile_kernel, interpreted
+from uctree.engine.identity import describe_game, game_differences
 from uctree.errors import BrokenGame, UctreeError
 from uctree.game import Game, State, StateViews
-from uctree.identity import describe_game, game_differences
 from uctree.kernels.binding import UNBOUND
 from uctree.kernels.status import GUARD
 from uctree.learn import files

@@ -9,11 +9,11 @@ from typing import Any
 
 import msgspec
 
+from uctree.engine.treefile import replacing
 from uctree.learn import files, ladder
 from uctree.learn.run import Run
 from uctree.pages.chart import Series, line_chart
 from uctree.pages.document import document, heading, paragraph, table
-from uctree.treefile import replacing
 
 Row = dict[str, Any]
 Rows = list[Row]

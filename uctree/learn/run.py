@@ -31,10 +31,10 @@ import numpy as np
 import uctree
 from uctree import mcts, specs
 from uctree.engine import interrupts
+from uctree.engine.identity import describe_game, game_differences
+from uctree.engine.jsontext import json_text, parse_json
 from uctree.errors import UctreeError
 from uctree.game import Game, State
-from uctree.identity import describe_game, game_differences
-from uctree.jsontext import json_text, parse_json
 from uctree.learn import checkpoints, files
 from uctree.learn.checkpoints import Checkpoint, Generator, Weights
 from uctree.learn.extras import load_module

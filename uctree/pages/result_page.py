@@ -18,13 +18,13 @@ from typing import Any
 
 import numpy as np
 
+from uctree.engine.jsontext import json_text
+from uctree.engine.treefile import replacing
 from uctree.game import CHANCE
-from uctree.jsontext import json_text
 from uctree.kernels.records import NONE
 from uctree.pages.board import Board, Spot, cells_of, draw, read_board
 from uctree.pages.outline import Outline, outline
 from uctree.result import SearchResult
-from uctree.treefile import replacing
 from uctree.variation import Variation, shown_steps
 
 MOST_ROWS = 200  # of the table

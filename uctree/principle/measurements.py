@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from uctree.engine.jsontext import finite
 from uctree.evaluators import Evaluator
 from uctree.game import CHANCE, Game, State
-from uctree.jsontext import finite
 from uctree.mcts import search
 from uctree.principle import page as study_page
 from uctree.principle.formulas import (

@@ -1,4 +1,4 @@
-"""What stays in memory after searches: bounded tables, and nothing that grows."""
+"""Tables of what was used most recently, and what stays in memory after searches."""
 
 from __future__ import annotations
 

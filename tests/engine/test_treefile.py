@@ -15,7 +15,10 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from uctree import games, treefile
+from uctree import games
+from uctree.engine import treefile
+
+pytestmark = pytest.mark.quick
 
 NESTED = np.dtype(
     [

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import uctree
-from uctree import evaluators, games, history
+from uctree import evaluators, games
+from uctree.engine import history
 from uctree.engine.driver import TreeSearch
 
 

@@ -11,7 +11,9 @@ import pytest
 
 import uctree
 from uctree import games
-from uctree.jsontext import finite, json_text, parse_json
+from uctree.engine.jsontext import finite, json_text, parse_json
+
+pytestmark = pytest.mark.quick
 
 
 def strictly(text):

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 import uctree
-from uctree import games, treefile
-from uctree.identity import (
+from uctree import games
+from uctree.engine import treefile
+from uctree.engine.identity import (
     are_rules_edited,
     check_game,
     describe_game,
@@ -20,6 +21,8 @@ from uctree.identity import (
     game_from,
     rules_fingerprint,
 )
+
+pytestmark = pytest.mark.quick
 
 SPECS = [
     "breakthrough(rows=5, cols=6)",

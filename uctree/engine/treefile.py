@@ -28,8 +28,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from uctree.engine.jsontext import parse_json
 from uctree.errors import UctreeError
-from uctree.jsontext import parse_json
 
 MAGIC = b"\x93uctree\n"  # no text file begins like this
 VERSION = 1

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from uctree.engine.fingerprint import NotFingerprintable, fingerprint, source_fingerprint
+from uctree.engine.treefile import describe_dtype
 from uctree.errors import BrokenGame, UctreeError
 from uctree.game import Game
-from uctree.treefile import describe_dtype
 
 MOST_GUESSES = 1000  # at the arguments of a factory
 

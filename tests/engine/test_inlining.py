@@ -1,0 +1,49 @@
+"""Machine code in one piece: Numba's class of libraries is replaced, and put back."""
+
+from __future__ import annotations
+
+import pytest
+
+from uctree.engine import inlining
+from uctree.engine.compile import compile_kernel
+
+
+def codegen():
+    from numba.core.registry import cpu_target
+
+    return cpu_target.target_context.codegen()
+
+
+def test_only_the_kernel_is_a_library_of_its_own():
+    usual = codegen()._library_class
+    with inlining.one_piece("the kernel"):
+        libraries = codegen()._library_class
+        kernel = libraries(codegen(), "the kernel")
+        helper = libraries(codegen(), "a helper")
+        assert type(kernel).__name__ == "KernelLibrary"
+        assert type(helper).__name__ == "LinkedLibrary"
+        assert helper.get_pointer_to_function("a helper") == 0
+    assert codegen()._library_class is usual
+
+
+def test_an_error_puts_numbas_own_class_back():
+    usual = codegen()._library_class
+    with pytest.raises(ZeroDivisionError), inlining.one_piece("the kernel"):
+        1 / 0  # noqa: B018
+    assert codegen()._library_class is usual
+
+
+def doubled(number):
+    return 2 * number
+
+
+def calls_doubled(number):
+    return doubled(number) + 1
+
+
+def test_another_numba_than_expected_compiles_as_usual(monkeypatch, tmp_path):
+    monkeypatch.setattr(inlining, "_is_as_expected", lambda library: False)
+    monkeypatch.setenv("UCTREE_CACHE_DIR", str(tmp_path))
+    with inlining.one_piece("the kernel"):
+        assert "_library_class" not in vars(codegen())
+    assert compile_kernel(calls_doubled, {}, (1,), label="test").call(4) == 9

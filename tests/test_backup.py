@@ -1,0 +1,32 @@
+"""Backup rules as options: their names, their numbers, and what is refused."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from uctree import backup
+from uctree.kernels import backups
+
+pytestmark = pytest.mark.quick
+
+
+def test_a_rule_is_a_kernel_and_a_number():
+    assert backup.mean() == backup.Backup("mean", backups.gather_nothing, 0.0)
+    assert backup.maximum(3) == backup.Backup("maximum", backups.gather_best, 3.0)
+    assert backup.soft_maximum(0.5) == backup.Backup("soft_maximum", backups.gather_softly, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: backup.maximum(0), "min_visits must be at least 1; got 0"),
+        (lambda: backup.soft_maximum(0.0), "temperature must be above 0; got 0"),
+        (lambda: backup.soft_maximum(math.nan), "temperature must be above 0; got nan"),
+        (lambda: backup.soft_maximum(math.inf), "temperature must be above 0; got inf"),
+    ],
+)
+def test_numbers_that_make_no_sense_are_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
