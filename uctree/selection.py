@@ -376,7 +376,9 @@ class Rule:
         """Everything that is compiled into a search: all but the parameters."""
         share = None if self.amaf is None else self.amaf.share
         kinds = tuple(getattr(self, kind) for kind in _ARGUMENTS)
-        return (*kinds, share, self.scale, len(self.parameters), self.unvisited_first)
+        return (
+            *kinds, share, self.scale, len(self.parameters), self.unvisited_first, self.at_root,
+        )  # fmt: skip
 
     def bound(self, kind: str) -> Callable[..., Any]:
         """One of the functions with the signature that kernels call: all arguments in order."""

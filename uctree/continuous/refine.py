@@ -54,7 +54,7 @@ class Refinement:
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """What identifies the compiled kernel of a refinement."""
+        """What identifies the compiled kernel of a refinement, and its fields of a workspace."""
         return (
             self.improve,
             self.function,
@@ -63,6 +63,8 @@ class Refinement:
             self.peaks,
             self.whole,
             self.best,
+            self.times,
+            self.parameters[LEVELS],
         )
 
     @property

@@ -69,6 +69,7 @@ def compose(game: Game, options: Options, *, many: bool = False) -> Composition:
     """
     layout = options.layout(game, many=many)
     widening = options.widening
+    # Whatever `bindings` and the dtypes below depend on; tests/engine/test_compose.py compares.
     key = (
         options.selection.functions(), options.root_selection.functions(),
         options.root_selection != options.selection, options.backup.gather,
@@ -79,7 +80,7 @@ def compose(game: Game, options: Options, *, many: bool = False) -> Composition:
         None if options.proposal is None else options.proposal.key,
         None if options.refine is None else options.refine.key,
         options.opponents, options.ties, options.in_flight, options.sees_range(game),
-        options.check, options.debug, interpreted(),
+        options.shares_tree, options.check, options.debug, interpreted(),
     )  # fmt: skip
     known = table_of(game, "kernels", MOST_KERNELS)
     found = known.get(key)
