@@ -11,12 +11,11 @@ import numpy as np
 
 from uctree import evaluators
 from uctree.continuous import refine as refinements
-from uctree.continuous.backward import MOST_KERNELS
 from uctree.continuous.refine import Refinement, fitted, stages_of
 from uctree.doctor.first_look import refuse_broken
 from uctree.engine.bindings import action_room, game_bindings
 from uctree.engine.compile import Kernel, compile_kernel, interpreted
-from uctree.engine.recent import table_of
+from uctree.engine.recent import MOST_KERNELS, table_of
 from uctree.errors import BrokenGame
 from uctree.game import (
     Box,

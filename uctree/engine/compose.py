@@ -18,7 +18,7 @@ from uctree.engine.bindings import game_bindings
 from uctree.engine.compile import Kernel, compile_kernel, interpreted
 from uctree.engine.options import Options
 from uctree.engine.queue import EvaluationQueue
-from uctree.engine.recent import table_of
+from uctree.engine.recent import MOST_KERNELS, table_of
 from uctree.engine.storage import OneTree, Storage, one_tree_arrays
 from uctree.engine.workspace import Arrays, Workspace, arrays_of, keeps_best
 from uctree.game import Game
@@ -56,9 +56,6 @@ class Composition:
         if options.root_selection == options.selection:
             manifest["root_selection"] = None
         return manifest
-
-
-MOST_KERNELS = 64  # of a game, kept in memory
 
 
 def compose(game: Game, options: Options, *, many: bool = False) -> Composition:

@@ -6,7 +6,7 @@ import numpy as np
 
 from uctree.engine.bindings import action_room, bound_rule
 from uctree.engine.compile import Kernel, compile_kernel, interpreted
-from uctree.engine.recent import table_of
+from uctree.engine.recent import MOST_KERNELS, table_of
 from uctree.engine.workspace import key_ranges, key_views
 from uctree.errors import UctreeError
 from uctree.game import Game, StateViews
@@ -85,9 +85,6 @@ def _walk(tree: Tree, depth: int) -> Walk:
         num_nodes=np.zeros(1, np.int64), key_bytes=key_bytes, key_words=key_words,
         key_ranges=key_ranges(game), data=game.data,
     )  # fmt: skip
-
-
-MOST_KERNELS = 64  # of a game, kept in memory
 
 
 def _kernel(game: Game, layout: Layout, walk: Walk) -> Kernel:
