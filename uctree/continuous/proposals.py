@@ -28,6 +28,9 @@ from uctree.kernels.scoring import edge_value, incumbent
 proposed = UNBOUND  # the user's function, bound when a search is composed
 GENERATORS = UNBOUND  # of the additive recurrence, one per coordinate
 
+# Indices of a proposal's parameters.
+SCALE, DECAY, EXPLORE, MIN_DISTANCE = range(4)
+
 # --- kinds of proposal ---------------------------------------------------------------------------
 
 
@@ -174,10 +177,10 @@ def propose_gaussian(
     """Write a random vector around the mover's best edge so far."""
     edges, rng, data = search.edges, search.rng, search.data
     best = incumbent(search, node, player)
-    if best == NONE or random_unit(rng) < parameters[2]:
+    if best == NONE or random_unit(rng) < parameters[EXPLORE]:
         return np.int64(draw_action(state, actions, rng, data))
     dim = find_bounds(state, actions, data)
-    scale = parameters[0] * float(edges[node].num_edges) ** -parameters[1]
+    scale = parameters[SCALE] * float(edges[node].num_edges) ** -parameters[DECAY]
     for j in range(dim):
         spread = scale * (actions[2, j] - actions[1, j])
         actions[0, j] = edges[best].vector[j] + spread * random_normal(rng)
@@ -190,13 +193,13 @@ def propose_at_peak(
     """Write the peak of a parabola around the best edge so far, if there are enough edges."""
     edges, rng, data = search.edges, search.rng, search.data
     best = mature_incumbent(search, node, player)
-    if best == NONE or edges[node].num_edges < 4 or random_unit(rng) < parameters[2]:
+    if best == NONE or edges[node].num_edges < 4 or random_unit(rng) < parameters[EXPLORE]:
         return np.int64(draw_action(state, actions, rng, data))
     dim = find_bounds(state, actions, data)
-    scale = parameters[0] * float(edges[node].num_edges) ** -parameters[1]
+    scale = parameters[SCALE] * float(edges[node].num_edges) ** -parameters[DECAY]
     if move_to_peak(search, node, player, best, dim, scale, actions):
         status = project(actions, dim)
-        if status < 0 or is_new_place(edges, node, dim, parameters[3] * scale, actions):
+        if status < 0 or is_new_place(edges, node, dim, parameters[MIN_DISTANCE] * scale, actions):
             return status
     for j in range(dim):
         width = scale * (actions[2, j] - actions[1, j])

@@ -13,6 +13,7 @@ from uctree.kernels.records import (
     NUM_VALUES,
     SHARES_NODES,
     capacity_of,
+    copy_edges,
     node_of,
     visits_of_node,
 )
@@ -74,8 +75,7 @@ def copy_subtree(
             first, room = np.int64(record.first), capacity_of(target, edge)
             keeps = edge == 0 or visits_of_node(target, edge) >= least
             if keeps and used + room <= target.shape[0]:
-                for i in range(room):
-                    target[used + i] = source[first + i]
+                copy_edges(source, first, target, used, room)
                 record.first = used
                 used += room
             else:

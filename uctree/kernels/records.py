@@ -130,6 +130,14 @@ def block_size(count: int, num_edges: int) -> int:
     return min(count, max(FIRST_BLOCK, 2 * num_edges))
 
 
+def copy_edges(
+    source: np.ndarray, first: int, target: np.ndarray, place: int, count: int
+) -> None:
+    """Copy `count` records from `first` on to `target`, from `place` on."""
+    for i in range(count):
+        target[place + i] = source[first + i]
+
+
 def block_capacity(count: int, num_edges: int) -> int:
     """The size of the block that holds `num_edges` edges now."""
     if count <= LAZY_ABOVE:

@@ -40,6 +40,7 @@ from uctree.kernels.records import (
     ZERO_SUM,
     block_capacity,
     block_size,
+    copy_edges,
     is_exact,
     node_of,
     value_for,
@@ -498,8 +499,9 @@ def scored_edge(
     if WIDENS:
         num_open = count_open(edges, node)
         num_counted = num_open - count_closed(edges, node, num_open)
+        visits = visits_of_node(edges, node)
         if num_counted < widening_limit(
-            visits_of_node(edges, node), work.widening[0], work.widening[1], work.widening[2]
+            visits, work.widening_k, work.widening_alpha, work.widening_rounding
         ):
             if IS_CONTINUOUS:
                 edge = new_action(search, node, player, state)
@@ -659,8 +661,7 @@ def move_block(search: Search, node: int, kept: int, size: int) -> bool:
     if tree.used + size > tree.capacity:
         return False
     first = np.int64(tree.used)
-    for i in range(kept):
-        edges[first + i] = edges[edges[node].first + i]
+    copy_edges(edges, np.int64(edges[node].first), edges, first, kept)
     for i in range(kept, size):
         write_edge(edges, first + i, NO_EDGES)
     tree.used += size
@@ -678,8 +679,7 @@ def make_edges(search: Search, node: int, actions: np.ndarray, kept: int, size: 
     if tree.used + room > tree.capacity:
         return DONE
     first = np.int64(tree.used)
-    for i in range(kept):
-        edges[first + i] = edges[edges[node].first + i]
+    copy_edges(edges, np.int64(edges[node].first), edges, first, kept)
     for i in range(kept, size):
         if actions[i] < 0 or actions[i] >= NUM_ACTIONS:
             return BAD_ACTION
@@ -815,9 +815,8 @@ def outcome(search: Search, node: int, state: Any) -> int:
     if not WIDENS_OUTCOMES:
         return np.int64(pick_outcome(search, node))
     num_edges = np.int64(edges[node].num_edges)
-    limit = widening_limit(
-        visits_of_node(edges, node), work.outcome_widening[0], work.outcome_widening[1], 0.0
-    )
+    visits = visits_of_node(edges, node)
+    limit = widening_limit(visits, work.outcome_k, work.outcome_alpha, 0.0)
     if num_edges >= limit:
         return np.int64(drawn_again(search, node))
     action = draw_checked(state, work.actions, work.probabilities, rng, data)
@@ -1080,7 +1079,7 @@ def place_edges(search: Search, node: int, logits: np.ndarray) -> int:
         tree.num_untried += count
         tree.used += FIRST_BLOCK  # edges are written when they are taken
     else:
-        kept = min(count, np.int64(work.widening[3])) if SORTS else count
+        kept = min(count, np.int64(work.most_edges)) if SORTS else count
         status = make_edges(search, node, work.actions, NO_EDGES, kept)
         if status != DONE:
             return status
