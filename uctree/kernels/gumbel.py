@@ -433,19 +433,6 @@ def improved_policy(
     return out / improve(len(out), q, prior, visits, completion, *options, out)
 
 
-def final_choice(
-    q: np.ndarray, prior: np.ndarray, visits: np.ndarray, raw_value: float, noise: np.ndarray,
-    c_visit: float = 50.0, c_scale: float = 0.1, rescale: bool = True,
-) -> int:  # fmt: skip
-    """The edge to play after a search: of those with the most visits, the best by [Eq. 33]."""
-    parameters = (c_visit, c_scale, float(rescale))
-    most, scratch, draws = np.max(visits), np.zeros(len(visits)), np.zeros(len(visits))
-    write_draws(len(visits), noise, prior, draws)
-    return choose_root(
-        len(visits), q, prior, visits, raw_value, draws, most, parameters, scratch
-    )  # fmt: skip
-
-
 # --- fast exponentials ---------------------------------------------------------------------------
 
 _LOG2_E = 1.0 / math.log(2.0)
