@@ -120,7 +120,7 @@ class TableArrays(NamedTuple):
     table_bytes: np.ndarray  # [KEY_SIZE], and in a row of `keys`
     pool: np.ndarray  # [choices], int32: actions or outcomes of the frames
     chances: np.ndarray  # [choices], their probabilities
-    actions: np.ndarray  # see `bindings.action_room`
+    actions: np.ndarray  # see `bindings.action_array`
     probabilities: np.ndarray
     reward: np.ndarray  # [players]
     data: Any  # of the game

@@ -217,8 +217,8 @@ def test_the_command_prints_a_table_and_writes_files(tmp_path, capsys):
     assert cli.main([*words, "--seeds", "2", "--output", str(tmp_path)]) == 0
     assert "ascent" in capsys.readouterr().out
     assert (tmp_path / "regret.svg").read_text().startswith("<svg")
-    told = json.loads((tmp_path / "table.json").read_text())
-    assert len(told["summaries"]) == 4
+    report = json.loads((tmp_path / "table.json").read_text())
+    assert len(report["summaries"]) == 4
     assert cli.main([*words, "--seeds", "2", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["seeds"] == 2
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from uctree import evaluators
 from uctree.doctor.first_look import refuse_broken
-from uctree.engine.bindings import action_room, game_bindings
+from uctree.engine.bindings import action_array, game_bindings
 from uctree.engine.compile import Kernel, compile_kernel, interpreted
 from uctree.engine.recent import MOST_KERNELS, table_of
 from uctree.errors import BrokenGame, UctreeError
@@ -99,7 +99,7 @@ class BackwardSolver:
                   ("seen", float, (4096,))]  # fmt: skip
         self.frames = np.zeros(stages + 1, fields)
         self.states = np.zeros(2 * stages + 2, game.dtype)
-        self.actions_array, self.reward = action_room(game), np.zeros(game.num_players)
+        self.actions_array, self.reward = action_array(game), np.zeros(game.num_players)
         self.counts = np.zeros(4, np.int64)
         self.path = np.zeros((stages, dim))  # what the frozen players do
         self.steps = np.zeros((longest + 1, longest))
@@ -249,7 +249,7 @@ class Memory(NamedTuple):
 
     states: Any  # [2 levels + 2]
     frames: np.ndarray  # [levels]
-    actions: np.ndarray  # see `bindings.action_room`
+    actions: np.ndarray  # see `bindings.action_array`
     reward: np.ndarray  # [players]
     steps: np.ndarray  # [coordinates + 1, coordinates]: `generators` of each number of them
     counts: np.ndarray  # see PAID

@@ -78,7 +78,7 @@ def gaussian(scale: float = 0.25, decay: float = 0.5, explore: float = 0.25) -> 
 
 
 def quadratic(
-    scale: float = 0.25, decay: float = 0.5, explore: float = 0.2, apart: float = 0.01
+    scale: float = 0.25, decay: float = 0.5, explore: float = 0.2, min_distance: float = 0.01
 ) -> Proposal:
     """At the peak of a parabola that is fitted around the best action so far.
 
@@ -88,13 +88,13 @@ def quadratic(
 
     Args:
         scale, decay, explore: as in `gaussian`; the weights have the same standard deviation.
-        apart: if the peak is closer to an edge than this share of the standard deviation,
+        min_distance: if the peak is closer to an edge than this share of the standard deviation,
             `gaussian` draws the action as well.
     """
     given = gaussian(scale, decay, explore)
-    if not 0 <= apart <= 1:
-        raise ValueError(f"apart must be from 0 to 1; got {apart}")
-    return Proposal("quadratic", propose_at_peak, (*given.parameters, apart))
+    if not 0 <= min_distance <= 1:
+        raise ValueError(f"min_distance must be from 0 to 1; got {min_distance}")
+    return Proposal("quadratic", propose_at_peak, (*given.parameters, min_distance))
 
 
 def low_discrepancy() -> Proposal:
@@ -211,11 +211,11 @@ def is_new_place(edges: np.ndarray, node: int, dim: int, least: float, actions: 
     """Whether no edge of a node is closer to the vector than a share `least` of the box."""
     first = np.int64(edges[node].first)
     for edge in range(first, first + edges[node].num_edges):
-        apart = 0.0
+        distance = 0.0
         for j in range(dim):
             width = max(actions[2, j] - actions[1, j], 1e-300)
-            apart = max(apart, abs(edges[edge].vector[j] - actions[0, j]) / width)
-        if apart < least:
+            distance = max(distance, abs(edges[edge].vector[j] - actions[0, j]) / width)
+        if distance < least:
             return False
     return True
 

@@ -31,7 +31,7 @@ from uctree.doctor.walk import (
     walk_at_random,
     walk_breadth_first,
 )  # fmt: skip
-from uctree.engine.bindings import action_room, bound_rule, game_bindings
+from uctree.engine.bindings import action_array, bound_rule, game_bindings
 from uctree.engine.compile import compile_kernel, interpreted
 from uctree.errors import BrokenGame, UctreeError
 from uctree.game import ENDLESS, SIGNATURES, Game, StateView, make_rng
@@ -134,7 +134,7 @@ class _Compiled:
         self.logits = np.zeros(game.num_actions)
         (self.reward, self.returns), rng = np.zeros((2, game.num_players)), make_rng(0)
         self.play = Play(
-            action_room(game), np.zeros(game.max_outcomes), self.reward, self.returns, rng, rng,
+            action_array(game), np.zeros(game.max_outcomes), self.reward, self.returns, rng, rng,
             game.data,
         )  # fmt: skip
         self.call = Call(self.states, self.planes, self.logits, self.play)
@@ -150,7 +150,7 @@ class _Compiled:
         self.states[0] = record
         for array in (self.reward, self.returns, self.planes, self.logits):
             array[:] = 0
-        self.play.actions[:] = action_room(self.game)
+        self.play.actions[:] = action_array(self.game)
         if np.ndim(action):
             self.play.actions[0] = action
         return int(self.kernel.call(OPERATIONS.index(name), number, self.call))
@@ -292,22 +292,22 @@ def _decisions(case: Case, most: int) -> list[Position]:
     return positions[:: max(1, -(-len(positions) // most))]
 
 
-def _look_at_draws(case: Case, compiled: _Compiled, wise: bool) -> None:
+def _look_at_draws(case: Case, compiled: _Compiled, is_heuristic: bool) -> None:
     """Compare random_action with the legal actions."""
     if case.game.rules.random_action is None or case.game.is_continuous:
         return
     case.checked.add("random-action-support")
-    case.checked |= set() if wise else {"random-action-uniform"}
+    case.checked |= set() if is_heuristic else {"random-action-uniform"}
     legal_of = {id(position): listed for position, listed, _ in case.listed}
     for position in _decisions(case, 20):
         with _noted(case, "random_action", position):
             listed = legal_of[id(position)]
             draws = [compiled.run("random_action", position.record) for _ in range(NUM_DRAWS)]
-            _check_draws(case, position, listed, draws, wise)
+            _check_draws(case, position, listed, draws, is_heuristic)
 
 
 def _check_draws(
-    case: Case, position: Position, listed: list[int], draws: list[int], wise: bool
+    case: Case, position: Position, listed: list[int], draws: list[int], is_heuristic: bool
 ) -> None:
     illegal = set(draws) - set(listed)
     if illegal:
@@ -315,7 +315,7 @@ def _check_draws(
         case.found("random-action-support", text, position)
         return
     expected = len(draws) / len(listed)
-    if wise or expected < 30:
+    if is_heuristic or expected < 30:
         return
     counts = np.array([draws.count(action) for action in listed])
     if (counts == 0).any():
@@ -331,7 +331,7 @@ def _check_draws(
         case.found("random-action-uniform", f"random_action drew {shares}", position)
 
 
-def _look_at_playout(case: Case, compiled: _Compiled, wise: bool) -> None:
+def _look_at_playout(case: Case, compiled: _Compiled, is_heuristic: bool) -> None:
     """Compare the mean returns of playout with those of step-by-step play."""
     if case.game.rules.playout is None:
         return
@@ -346,12 +346,12 @@ def _look_at_playout(case: Case, compiled: _Compiled, wise: bool) -> None:
                 compiled.play.rng[:] = make_rng(1)
                 compiled.run("playout", position.record)
                 _compare(case, "the return of playout", reward, compiled.reward, position)
-                _check_means(case, compiled, position, wise)
+                _check_means(case, compiled, position, is_heuristic)
         except Stop:
             continue
 
 
-def _check_means(case: Case, compiled: _Compiled, position: Position, wise: bool) -> None:
+def _check_means(case: Case, compiled: _Compiled, position: Position, is_heuristic: bool) -> None:
     limit = case.game.max_plies or ENDLESS
     own, steps = np.zeros((2, NUM_DRAWS // 2, case.game.num_players))
     for i in range(len(own)):
@@ -365,7 +365,7 @@ def _check_means(case: Case, compiled: _Compiled, position: Position, wise: bool
     # Squares too: if both players win equally often, the means are 0 whatever is paid.
     both = [np.hstack([returns, returns**2]) for returns in (own, steps)]
     error = np.sqrt((both[0].var(0) + both[1].var(0)) / len(own)) + 1e-9
-    if not wise and (abs(both[0].mean(0) - both[1].mean(0)) > 7 * error).any():
+    if not is_heuristic and (abs(both[0].mean(0) - both[1].mean(0)) > 7 * error).any():
         text = (
             f"playout pays {np.round(own.mean(0), 3).tolist()} on average (squared "
             f"{np.round((own**2).mean(0), 3).tolist()}), play step by step "
@@ -447,9 +447,10 @@ def check(
     *,
     episodes: int = 200,
     seed: int = 0,
-    wise: bool = False,
+    heuristic: bool = False,
     max_states: int = 200_000,
     num_simulations: int = 20_000,
+    **unknown: Any,
 ) -> Report:
     """A report on whether a game keeps its contract: the rules checked, and the findings.
 
@@ -459,11 +460,14 @@ def check(
     Args:
         game: a game, or its text, as `connect_four(rows=5)` or `my_game.py`.
         episodes: random episodes to play; fewer if they are long.
-        wise: whether random_action and playout play better than at random, on purpose.
+        heuristic: whether random_action and playout play better than at random, on purpose.
         max_states: a game with at most this many states is solved, and searches are compared with
             the exact values.
         num_simulations: of those searches; 0 for none.
     """
+    for name in unknown:
+        hint = ", which is now called heuristic" if name == "wise" else ""
+        raise TypeError(f"check has no option {name!r}{hint}")
     began = time.perf_counter()
     game = specs.as_game(game)
     case = Case(game, seed)
@@ -481,7 +485,7 @@ def check(
             look_at_pickle(case)
             if digest_of(game.data) != before:
                 case.found("data-changed", "a rule wrote into data")
-            solution = _examine_compiled(case, first, wise, max_states, num_simulations, seed)
+            solution = _examine_compiled(case, first, heuristic, max_states, num_simulations, seed)
         except Stop:
             pass
     order = {rule: i for i, rule in enumerate(RULES)}
@@ -498,7 +502,12 @@ def check(
 
 
 def _examine_compiled(
-    case: Case, first: Position, wise: bool, max_states: int, num_simulations: int, seed: int
+    case: Case,
+    first: Position,
+    is_heuristic: bool,
+    max_states: int,
+    num_simulations: int,
+    seed: int,
 ) -> Solution | None:
     """Run the checks that need compiled code, as far as that is safe; the solution, if any."""
     if interpreted() or _DANGEROUS & set(case.findings):
@@ -510,8 +519,8 @@ def _examine_compiled(
     if case.has_errors:
         return None
     _look_at_length(case, compiled, first)
-    _look_at_draws(case, compiled, wise)
-    _look_at_playout(case, compiled, wise)
+    _look_at_draws(case, compiled, is_heuristic)
+    _look_at_playout(case, compiled, is_heuristic)
     if case.has_errors or num_simulations == 0 or case.game.is_continuous:
         return None
     return _look_at_search(case, first, max_states, num_simulations, seed)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from uctree import evaluators, specs
-from uctree.engine.bindings import action_room, game_bindings
+from uctree.engine.bindings import action_array, game_bindings
 from uctree.engine.compile import compile_kernel
 from uctree.errors import BrokenGame
 from uctree.game import CHANCE, ENDLESS, OVER, Game, make_rng
@@ -54,7 +54,7 @@ def rule_speed(game: Game | str, *, seconds: float = 0.3, seed: int = 0) -> Rule
         taken = np.zeros((NUM_SAMPLES, game.dim))
     reward, returns = np.zeros((2, game.num_players))
     rng, probabilities = make_rng(seed), np.zeros(game.max_outcomes + 1024)
-    play = Play(action_room(game), probabilities, reward, returns, rng, rng, game.data)
+    play = Play(action_array(game), probabilities, reward, returns, rng, rng, game.data)
     bench = Bench(states, samples, taken, play, game.max_plies or ENDLESS)
     kernel = compile_kernel(time_rules, bound, (bench, 0, 1), label=f"{game.name}: rule speed")
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from uctree.engine.bindings import action_room
+from uctree.engine.bindings import action_array
 from uctree.engine.options import Options
 from uctree.errors import BrokenGame
 from uctree.game import ENDLESS, Game
@@ -72,7 +72,7 @@ class Workspace:
     def _fill(self, game: Game, options: Options, plies_left: int) -> None:
         work, evaluator = self.work[0], options.evaluator
         longest = ENDLESS if evaluator.max_plies is None else evaluator.max_plies
-        work["actions"] = work["drawn"] = action_room(game)
+        work["actions"] = work["drawn"] = action_array(game)
         if options.proposal is not None:
             work["proposal"][: len(options.proposal.parameters)] = options.proposal.parameters
         if options.refine is not None:
@@ -104,7 +104,7 @@ def work_dtype(game: Game, options: Options, layout: Layout) -> np.dtype:
     actions, players = game.num_actions, game.num_players
     largest = max(actions, game.max_outcomes)
     chooses = any(r.choose is not None for r in (options.selection, options.root_selection))
-    room = action_room(game)
+    array = action_array(game)
     wide = largest if chooses or options.root_noise is not None else 1
     return np.dtype(
         [
@@ -138,8 +138,8 @@ def work_dtype(game: Game, options: Options, layout: Layout) -> np.dtype:
             ("most_edges", np.int64),  # of a node that widens
             ("outcome_k", float),
             ("outcome_alpha", float),
-            ("actions", room.dtype, room.shape),
-            ("drawn", room.dtype, room.shape),  # of playouts; the leaf's actions stay
+            ("actions", array.dtype, array.shape),
+            ("drawn", array.dtype, array.shape),  # of playouts; the leaf's actions stay
             ("proposal", float, (8,)),
             ("probabilities", float, (game.max_outcomes + 1024,)),
             ("logits", float, (actions if layout.priors else 1,)),

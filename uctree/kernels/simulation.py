@@ -362,7 +362,7 @@ def take(state: Any, action: Any, reward: np.ndarray, data: Any) -> int:
 
 
 def take_known(state: Any, record: Any, reward: np.ndarray) -> int:
-    """Step to what Python answered about an edge; UNSEEN is to play if it did not answer yet."""
+    """Step to what Python answered about an edge; UNSEEN is to move if it did not answer yet."""
     for player in range(NUM_PLAYERS):
         reward[player] = 0.0
     if record.row == NONE:
@@ -655,38 +655,38 @@ def expand(search: Search, node: int, state: Any) -> int:
     return status
 
 
-def move_block(search: Search, node: int, kept: int, size: int) -> bool:
-    """Move a node's `kept` edges to a new block, and add new ones; False without capacity."""
+def move_block(search: Search, node: int, num_moved: int, size: int) -> bool:
+    """Move a node's `num_moved` edges to a new block, and add new ones; False without capacity."""
     tree, edges = search.tree, search.edges
     if tree.used + size > tree.capacity:
         return False
     first = np.int64(tree.used)
-    copy_edges(edges, np.int64(edges[node].first), edges, first, kept)
-    for i in range(kept, size):
+    copy_edges(edges, np.int64(edges[node].first), edges, first, num_moved)
+    for i in range(num_moved, size):
         write_edge(edges, first + i, NO_EDGES)
     tree.used += size
     edges[node].first = first
-    edges[node].num_edges = kept
+    edges[node].num_edges = num_moved
     if IS_CONTINUOUS and 2 * NUM_BLOCKS * size > tree.reserve:
         tree.reserve = 2 * NUM_BLOCKS * size  # the next simulation may double this block
     return True
 
 
-def make_edges(search: Search, node: int, actions: np.ndarray, kept: int, size: int) -> int:
-    """Move a node's first `kept` edges to a new block of `size` edges, the others new."""
+def make_edges(search: Search, node: int, actions: np.ndarray, num_moved: int, size: int) -> int:
+    """Move a node's first `num_moved` edges to a new block of `size` edges, the others new."""
     tree, edges = search.tree, search.edges
-    room = block_capacity(NO_LIMIT, size) if APPENDS and not IS_LAZY else size
-    if tree.used + room > tree.capacity:
+    capacity = block_capacity(NO_LIMIT, size) if APPENDS and not IS_LAZY else size
+    if tree.used + capacity > tree.capacity:
         return DONE
     first = np.int64(tree.used)
-    copy_edges(edges, np.int64(edges[node].first), edges, first, kept)
-    for i in range(kept, size):
+    copy_edges(edges, np.int64(edges[node].first), edges, first, num_moved)
+    for i in range(num_moved, size):
         if actions[i] < 0 or actions[i] >= NUM_ACTIONS:
             return BAD_ACTION
         write_edge(edges, first + i, np.int64(actions[i]))
-    for i in range(size, room):
+    for i in range(size, capacity):
         write_edge(edges, first + i, NO_EDGES)
-    tree.used += room
+    tree.used += capacity
     edges[node].first = first
     edges[node].num_edges = size
     return DONE
@@ -857,8 +857,8 @@ def refine_path(search: Search) -> int:
         if status != DONE:
             return status
         if REFINES_REPLIES:
-            copy_line(work.lines[0, 0], work.kept)
-            insert_line(search, work.kept)
+            copy_line(work.lines[0, 0], work.replies)
+            insert_line(search, work.replies)
         insert_line(search, work.better)
     return DONE
 
@@ -1079,15 +1079,15 @@ def place_edges(search: Search, node: int, logits: np.ndarray) -> int:
         tree.num_untried += count
         tree.used += FIRST_BLOCK  # edges are written when they are taken
     else:
-        kept = min(count, np.int64(work.most_edges)) if SORTS else count
-        status = make_edges(search, node, work.actions, NO_EDGES, kept)
+        num_made = min(count, np.int64(work.most_edges)) if SORTS else count
+        status = make_edges(search, node, work.actions, NO_EDGES, num_made)
         if status != DONE:
             return status
         if edges[node].first == NONE:
             return NEED_CAPACITY if HAS_CHANCE and tree.may_grow else DONE
         if IS_LAZY:
             edges[node].num_legal = count
-        for i in range(kept):
+        for i in range(num_made):
             edges[np.int64(edges[node].first) + i].prior = work.weights[i] / total
     if KEEPS_RAW:
         for j in range(NUM_VALUES):
