@@ -355,7 +355,7 @@ def climb_slopes(work: Any, states: Any, rng: np.ndarray, data: Any) -> int:
     """Move every stage of a line uphill for its mover, all at once [Eq. 64]."""
     copy_line(work.line, work.better)
     status = play_line(work.better, work, states, data)
-    for _ in range(work.refine[STEPS]):
+    for _ in range(np.int64(work.refine[STEPS])):
         if status == DONE:
             status = find_slopes(work, states, data)
         if status != DONE:
