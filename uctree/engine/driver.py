@@ -40,8 +40,8 @@ from uctree.kernels.batching import (
     begin_budget,
 )  # fmt: skip
 from uctree.kernels.context import Batch
+from uctree.kernels.evaluation import weigh
 from uctree.kernels.records import FIRST_BLOCK, MOST_VISITS, NONE
-from uctree.kernels.simulation import weigh
 from uctree.kernels.status import DONE, NEED_CAPACITY, WAITING
 from uctree.tree import Tree, edge_dtype
 

@@ -11,6 +11,8 @@ from uctree.kernels.binding import UNBOUND
 from uctree.kernels.rules import DIM, HAS_CHANCE, IS_CONTINUOUS
 
 NONE = -1  # no edge
+# Kernels pass int64 and never a literal: Numba would compile the callee once for each type.
+NO_EDGES = np.int64(0)
 
 # With more legal actions than this a node's edges are made when they are first taken, in blocks
 # that double; else all at once. Making 225 edges at once costs gomoku a third of its speed.
