@@ -263,7 +263,8 @@ def test_completed_by_the_value_of_the_prior_the_policy_is_worth_no_less(
 ):
     prior, q, visits = node
     out = np.zeros(len(q))
-    total = gumbel.improve(len(q), q, prior, visits, prior @ q, c_visit, c_scale, rescale, out)
+    edges = gumbel.Completed(len(q), q, prior, visits, prior @ q)
+    total = gumbel.improve(edges, (c_visit, c_scale, rescale), out)
     assert out @ q / total >= prior @ q - 1e-12
 
 

@@ -829,10 +829,8 @@ def read_gumbel(
         out[0] = gumbel.choose_root(count, q, prior, visits, raw, draws, most, parameters, out)
         return
     completion = gumbel.mixed_value(count, q, prior, visits, raw)
-    total = gumbel.improve(
-        count, q, prior, visits, completion, parameters[gumbel.C_VISIT],
-        parameters[gumbel.C_SCALE], parameters[gumbel.RESCALE], out,
-    )  # fmt: skip
+    edges = gumbel.Completed(count, q, prior, visits, completion)
+    total = gumbel.improve(edges, parameters, out)
     for i in range(count):
         out[i] /= total
 
