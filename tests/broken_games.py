@@ -14,11 +14,12 @@ from typing import Any
 
 import numpy as np
 
+from tests.small_games import Heap
+from tests.small_games import heap_step as step
 from uctree import CHANCE, OVER, Game, random_below
 from uctree.doctor.checkup import check
 from uctree.doctor.contract import Report
 
-Heap = np.dtype([("left", np.int16), ("ply", np.int16), ("to_play", np.int8)])
 BROKEN: dict[str, Callable[[], Game]] = {}
 
 
@@ -50,17 +51,6 @@ def legal(state, actions):
     for i in range(count):
         actions[i] = i
     return count
-
-
-def step(state, action, reward):
-    player = state.to_play
-    state.left -= action + 1
-    state.ply += 1
-    state.to_play = 1 - player
-    if state.left == 0:
-        reward[player] = 1.0
-        reward[1 - player] = -1.0
-        state.to_play = OVER
 
 
 def heap_game(**changes: Any) -> Game:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
+
+from uctree import specs
 
 
 @pytest.fixture(params=["interpreted", pytest.param("compiled", marks=pytest.mark.slow)])
@@ -20,3 +24,14 @@ def both_ways(request, monkeypatch):
 def interpreted(monkeypatch):
     """Run a test in plain Python, because it is about logic that is the same in machine code."""
     monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
+
+
+@pytest.fixture
+def imports_are_undone():
+    """Remove user files that a test imported from `sys.modules`."""
+    path, modules = sys.path.copy(), set(sys.modules)
+    yield
+    sys.path[:] = path
+    for name in set(sys.modules) - modules:
+        if getattr(sys.modules[name], "__file__", None) in specs.user_files:
+            del sys.modules[name]

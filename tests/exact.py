@@ -227,8 +227,8 @@ def _can_win(game: Game, root: Any, player: int) -> bool:
 
 
 # --- random games that may go on for ever, with chance -------------------------------------------
-# `data` holds per place who is to play and its first choice; per choice where it leads, -1 if the
-# episode ends there, what it pays, and its probability. Place 0 leads to every one of the games.
+# `data` holds per place the player to move and its first choice; per choice where it leads, -1 if
+# the episode ends there, what it pays, and its probability. Place 0 leads to all of the games.
 
 Stop = np.dtype([("place", np.int32), ("to_play", np.int8)])
 
@@ -376,8 +376,8 @@ def _chain_values(
 
 
 # --- games given as trees ------------------------------------------------------------------------
-# `data` holds per place who is to play, the first child and the number of children; per child its
-# probability and what a step to it pays.
+# `data` holds per place the player to move, the first child and the number of children; per child
+# its probability and what a step to it pays.
 
 Spot = np.dtype([("place", np.int32), ("to_play", np.int8)])
 

@@ -16,7 +16,6 @@ from uctree.games.loss_game import (
     payoffs,
     reply_2,
     reply_3,
-    saturation,
 )  # fmt: skip
 
 Input = dict[str, Any]
@@ -74,7 +73,8 @@ def _equilibrium(given: Input) -> Answer:
 
 
 def _saturation(given: Input) -> Answer:
-    where = saturation(given["bound"])
+    bound = given["bound"]
+    where = (323 * bound - 1585) / (220 + 1440 * bound)  # there `reply_2` reaches the bound
     return {"x1_where_player2_saturates": where, "concave_convex_switch": CONCAVE_BELOW}
 
 

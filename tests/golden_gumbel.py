@@ -87,7 +87,8 @@ def _improvement(given: Input) -> Answer:
     """What the improved policy is worth where the value of the prior completes the values."""
     q, prior = np.array(given["true_q"], float), softmax(given["logits"])
     visits, weights = np.array(given["visits"]), np.zeros(len(prior))
-    total = gumbel.improve(len(q), q, prior, visits, prior @ q, **_options(given), out=weights)
+    edges = gumbel.Completed(len(q), q, prior, visits, prior @ q)
+    total = gumbel.improve(edges, tuple(map(float, _options(given).values())), weights)
     return {"prior_value": prior @ q, "improved_value_completed_with_v": weights @ q / total}
 
 

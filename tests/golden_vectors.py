@@ -431,9 +431,7 @@ def _rerooted(given: Input) -> Answer:
 
 
 def _new_frame(given: Input) -> Answer:
-    value = evaluators.to_relative(
-        np.array(given["value_relative_to_old_root"]), given["plies_advanced"]
-    )
+    value = np.roll(given["value_relative_to_old_root"], -given["plies_advanced"])
     return {"value_relative_to_new_root": value}
 
 
@@ -524,7 +522,7 @@ def _rotate(given: Input) -> Answer:
     absolute = evaluators.to_absolute(np.array(given["vector"]), player)
     return {
         "absolute": absolute,
-        "relative_to_target": evaluators.to_relative(absolute, target),
+        "relative_to_target": np.roll(absolute, -target),
         "roll_shift": (player - target) % len(absolute),
     }
 
@@ -538,7 +536,7 @@ def _win(given: Input) -> Answer:
 
 
 # --- a whole search ------------------------------------------------------------------------------
-# `data` holds where an action leads and what it pays, who is to play, and what each place is worth
+# `data` holds where an action leads and what it pays, the player to move, what each place is worth
 # and which actions look good there.
 
 

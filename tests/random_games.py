@@ -15,13 +15,13 @@ import numpy as np
 from uctree import CHANCE, OVER, Game, random_unit
 
 PLACES = 30  # of one random game, the last ones of which are over
-REACH = 6  # an action leads at most so many places on
+REACH = 6  # an action leads at most this many places on
 
 Place = np.dtype([("place", np.int32), ("ply", np.int16), ("to_play", np.int8)])
 
 
 # --- rules ---------------------------------------------------------------------------------------
-# `data` holds, per place: who is to play, the number of choices, the choices in the order of
+# `data` holds, per place: the player to move, the number of choices, the choices in the order of
 # `legal`, their probabilities at chance places; per place and action: where it leads, what it pays
 # each player; then per place what an evaluator says: a value per player, a logit per action.
 

@@ -289,7 +289,7 @@ def halving_schedule(num_considered: int, num_simulations: int) -> list[int]:
     return schedule[:num_simulations]
 
 
-# --- what a search may be told besides ----------------------------------------------------------
+# --- further options of a search -----------------------------------------------------------------
 
 
 @dataclass(frozen=True)

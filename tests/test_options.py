@@ -22,7 +22,7 @@ from uctree.engine.options import resolve
 # --- games ---------------------------------------------------------------------------------------
 
 SHARED = {"key_fields": ("place", "to_play")}  # many ways lead to the same place
-LATE = 12  # solvers begin so many places before the end
+LATE = 12  # solvers begin this many places before the end
 
 
 @cache
@@ -56,7 +56,7 @@ def game(name: str) -> Game:
 
 
 def roots(name: str) -> list[np.record]:
-    """States to search from: someone is to play, and it is not far to where proofs begin."""
+    """States to search from: a player is to move, and it is not far to where proofs begin."""
     states = rg.roots(game(name))
     if "at the end" in name:
         states = exact.late_roots(game(name), LATE)

@@ -20,7 +20,7 @@ def favourites(state, values, logits):
         logits[action] = -0.3 * action
 
 
-def dear(state, values):
+def expensive(state, values):
     total = 0.0
     for i in range(200_000):
         total += 1.0 / (1.0 + i)
@@ -247,7 +247,7 @@ def test_cheap_simulations_get_trees_of_their_own_and_dear_ones_share():
     game = games.tic_tac_toe()
     cheap = uctree.search(game, game.start(), num_simulations=200, threads=2)
     assert len(cheap.trees) == 2
-    shared = uctree.search(game, game.start(), num_simulations=50, threads=2, evaluator=dear)
+    shared = uctree.search(game, game.start(), num_simulations=50, threads=2, evaluator=expensive)
     assert len(shared.trees) == 1
     assert shared.options["parallel"] == "tree"
 

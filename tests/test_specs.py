@@ -1,4 +1,4 @@
-"""Text to games, rules and actions: what is read, and how a mistake is told."""
+"""Text to games, rules and actions: what is read, and how a mistake is reported."""
 
 from __future__ import annotations
 
@@ -55,15 +55,7 @@ def file(tmp_path) -> str:
     return str(path)
 
 
-@pytest.fixture(autouse=True)
-def imports_are_undone():
-    """User files that a test imports are forgotten after it."""
-    path, modules = sys.path.copy(), set(sys.modules)
-    yield
-    sys.path[:] = path
-    for name in set(sys.modules) - modules:
-        if getattr(sys.modules[name], "__file__", None) in specs.user_files:
-            del sys.modules[name]
+pytestmark = pytest.mark.usefixtures("imports_are_undone")
 
 
 def goal(game: uctree.Game) -> str:

@@ -37,11 +37,6 @@ def to_absolute(relative: np.ndarray, player: int) -> np.ndarray:
     return np.roll(relative, player)
 
 
-def to_relative(absolute: np.ndarray, player: int) -> np.ndarray:
-    """A vector over the players as `player` sees it: me, next, ..., previous [Eq. 13]."""
-    return np.roll(absolute, -player)
-
-
 # --- kinds of evaluator --------------------------------------------------------------------------
 
 

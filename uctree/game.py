@@ -1018,6 +1018,17 @@ def board_symmetries(rows: int, cols: int, num_extra: int = 0) -> tuple[np.ndarr
     return np.hstack([cells, extra]).astype(np.int64), cells
 
 
+def mirrored_cells(rows: int, cols: int) -> np.ndarray:
+    """The cells of a board whose cell is `row * cols + col`, as they are and with columns reversed.
+
+    >>> mirrored_cells(1, 3)
+    array([[0, 1, 2],
+           [2, 1, 0]])
+    """
+    cells = np.arange(rows * cols).reshape(rows, cols)
+    return np.array([cells.ravel(), cells[:, ::-1].ravel()])
+
+
 def _is_count(value: Any, most: int) -> bool:
     """Whether a rule returned a whole number from 1 to `most`."""
     return isinstance(value, (int, np.integer)) and bool(1 <= value <= most)

@@ -91,10 +91,13 @@ def search(
     watch = stopping.watch(options.get("stop"))
     composition = _configure(game, root, options, given)
     resolved = composition.options
-    manifest = composition.manifest | {"tree": [t.simulations for t in given] or None}
+    continued = [each.simulations for each in given] or None
     if num_legal == 0:
         empty = Tree(game, root, composition.layout, 0, 1)
-        return SearchResult(game, (empty,), "terminal", 0, 0.0, seed, manifest, resolved.choice)
+        return result_of(
+            composition, (empty,), "terminal", simulations=0, seconds=0.0, seed=seed,
+            continued=continued,
+        )  # fmt: skip
     _check_root(game, root, resolved, num_simulations)
     _check_count(num_simulations, given, is_only_limit=seconds is None and not watch.stops)
     max_bytes = _tree_bytes(resolved)
@@ -114,17 +117,34 @@ def search(
 
         def report(status: str) -> SearchResult:
             elapsed = time.perf_counter() - loaded
-            return SearchResult(
-                game, trees, status, sum(each.simulations for each in searches), elapsed, seed,
-                manifest, resolved.choice, compile_seconds=loaded - began,
-                cached=composition.kernel.cached, profile=_profile(searches, elapsed),
-                began=loaded, samples=tuple(each.samples for each in searches),
+            return result_of(
+                composition, trees, status, simulations=sum(each.simulations for each in searches),
+                seconds=elapsed, seed=seed, continued=continued, compile_seconds=loaded - began,
+                profile=_profile(searches, elapsed), began=loaded,
+                samples=tuple(each.samples for each in searches),
                 best_seen=tuple(filter(None, (each.best_seen() for each in searches))),
             )  # fmt: skip
 
         deadline = math.inf if seconds is None else loaded + seconds
         status = _Team(searches).run(num_simulations, deadline, watch, progress, report)
         return report(status)
+
+
+def result_of(
+    composition: Composition, trees: tuple[Tree, ...], status: str, *, simulations: int,
+    seconds: float, seed: int, continued: list[int] | None = None, **more: Any,
+) -> SearchResult:  # fmt: skip
+    """What a search of this composition found.
+
+    Args:
+        continued: the simulations of the trees that it continued.
+        more: further fields of the result.
+    """
+    options = composition.manifest | {"tree": continued}
+    return SearchResult(
+        composition.game, trees, status, simulations, seconds, seed, options,
+        composition.options.choice, cached=composition.kernel.cached, **more,
+    )  # fmt: skip
 
 
 def _describe_options(function: Callable[..., Any]) -> None:
@@ -217,7 +237,6 @@ def _search_batch(
     began = time.perf_counter()
     fit = max(1, MOST_RECORDS // (num_simulations * max(1, game.num_actions)))
     batch = BatchedSearch(game, min(len(numbers), MOST_BATCHED, fit), **options)
-    manifest = batch.composition.manifest | {"tree": None}
     for number in numbers:
         _check_root(game, game.copy(states[number]), batch.options, num_simulations)
     loaded = time.perf_counter()
@@ -231,11 +250,10 @@ def _search_batch(
             status = "solved" if tree.proof(0) else "simulations"
             samples = Samples()
             samples.note(tree, tree.simulations, seconds)
-            found[numbers[i]] = SearchResult(
-                game, (tree,), status, tree.simulations, seconds, seed + numbers[i], manifest,
-                batch.options.choice, compile_seconds=loaded - began,
-                cached=batch.composition.kernel.cached, began=loaded, samples=(samples,),
-                best_seen=None,
+            found[numbers[i]] = result_of(
+                batch.composition, (tree,), status, simulations=tree.simulations, seconds=seconds,
+                seed=seed + numbers[i], compile_seconds=loaded - began, began=loaded,
+                samples=(samples,), best_seen=None,
             )  # fmt: skip
     return found
 
@@ -504,7 +522,7 @@ class _Team:
         if watch.interval is not None:
             looks.append((done // watch.interval + 1) * watch.interval)
         if watch.reads_clock:
-            rate = sum(each.rate for each in self.searches)
+            rate = sum(each.pieces.rate for each in self.searches)
             looks.append(done + max(32, int(rate * TreeSearch.PIECE_SECONDS)))
         return min(looks)
 

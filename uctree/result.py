@@ -397,16 +397,20 @@ class SearchResult:
 
     def _gumbel_arguments(self) -> tuple[Any, ...]:
         """q, prior, visits, the evaluator's value of the root, and the parameters of the rule."""
+        from uctree.kernels import gumbel
+
         rule: Any = self.options.get("root_selection")
         if getattr(rule, "name", None) != "gumbel" or len(self.edges) == 0:
             raise ValueError(
                 "an improved policy needs a Gumbel search of a state that is not over; search "
                 "with root_selection=selection.gumbel() and an evaluator that gives priors"
             )
-        c_visit, c_scale, rescale = rule.parameters[:3]
+        given = rule.parameters
         raw_value = float(self.tree.raw_value[max(0, self._player)])
-        edges = self.edges
-        return self._q, edges["prior"], edges["visits"], raw_value, c_visit, c_scale, bool(rescale)
+        return (
+            self._q, self.edges["prior"], self.edges["visits"], raw_value, given[gumbel.C_VISIT],
+            given[gumbel.C_SCALE], bool(given[gumbel.RESCALE]),
+        )  # fmt: skip
 
     def _gumbel_scores(self) -> np.ndarray:
         """Noise plus log-prior plus transformed q of each edge of the root."""

@@ -378,7 +378,9 @@ class Rule:
         """Everything that is compiled into a search: all but the parameters."""
         share = None if self.amaf is None else self.amaf.share
         kinds = tuple(getattr(self, kind) for kind in _ARGUMENTS)
-        return (*kinds, share, self.scale, len(self.parameters), self.unvisited_first)
+        return (
+            *kinds, share, self.scale, len(self.parameters), self.unvisited_first, self.at_root,
+        )  # fmt: skip
 
     def bound(self, kind: str) -> Callable[..., Any]:
         """One of the functions with the signature that kernels call: all arguments in order."""
@@ -469,6 +471,11 @@ def puct(
     )  # fmt: skip
 
 
+# Indices of the parameters of UCB1 and PUCT, then of one-loop PUCT.
+_C, _C_BASE, _FPU_VALUE = range(3)
+(_KAPPA, _IS_SIMPLEX, _FPU_VALUE, _VALUE_WEIGHT, _HBAR, _VISIT_SCALE, _COEFFICIENT, _MAX_VALIDITY,
+ _MIN_VISITS, _ZERO_PRIOR_BONUS) = range(10)  # fmt: skip
+
 ONE_LOOP_MODES = {"kernel": 0.75, "simplex": 0.75, "saddle": 0.5, "off": 0.0}
 
 
@@ -523,10 +530,10 @@ def one_loop(
 
 def without_reduction(rule: Rule) -> Rule:
     """The rule for a root with noise: an edge without visits has the value of its node."""
-    if rule.unvisited not in (_worth_less, _worth_less_by_prior):
+    if rule.unvisited not in (_reduced, _reduced_by_prior):
         return rule
     numbers = list(rule.parameters)
-    numbers[2] = 0.0
+    numbers[_FPU_VALUE] = 0.0
     return replace(rule, parameters=tuple(numbers))
 
 
@@ -685,9 +692,9 @@ def _check_number(name: str, value: float) -> None:
 
 def _first_play(fpu: str) -> Callable[..., float] | None:
     kinds = {
-        "parent_sqrt": _worth_less_by_prior,
-        "parent": _worth_less,
-        "constant": _worth_constant,
+        "parent_sqrt": _reduced_by_prior,
+        "parent": _reduced,
+        "constant": _constant_value,
         "infinite": None,
     }
     if fpu not in kinds:
@@ -703,7 +710,7 @@ def _normalising(normalise: str) -> str:
 
 
 def _ucb1_width(parent_visits: int, span: float, parameters: np.ndarray) -> float:
-    return ucb1_width(parent_visits, parameters[0], span)
+    return ucb1_width(parent_visits, parameters[_C], span)
 
 
 def _log_width(parent_visits: int) -> float:
@@ -713,25 +720,28 @@ def _log_width(parent_visits: int) -> float:
 def _ucb1_tuned_score(
     q: float, mean_square: float, visits: int, width: float, parameters: np.ndarray
 ) -> float:
-    return q + parameters[0] * (ucb1_tuned_score(q, mean_square, visits, width) - q)
+    return q + parameters[_C] * (ucb1_tuned_score(q, mean_square, visits, width) - q)
 
 
 def _puct_width(parent_visits: int, parameters: np.ndarray) -> float:
-    return puct_width(parent_visits, parameters[0], parameters[1])
+    return puct_width(parent_visits, parameters[_C], parameters[_C_BASE])
 
 
 def _one_loop_width(parent_visits: int, parameters: np.ndarray) -> tuple[float, float, float]:
     """κ √N, the bonus of an edge taken once, and N."""
     visits = max(1, parent_visits)
-    bonus = parameters[6] * falling_hbar(parent_visits, parameters[4], parameters[5])
-    return parameters[0] * visits * inverse_sqrt(visits), bonus, float(visits)
+    hbar = falling_hbar(parent_visits, parameters[_HBAR], parameters[_VISIT_SCALE])
+    bonus = parameters[_COEFFICIENT] * hbar
+    return parameters[_KAPPA] * visits * inverse_sqrt(visits), bonus, float(visits)
 
 
 def _one_loop_score(
     q: float, prior: float, visits: int, width: tuple[float, float, float], parameters: np.ndarray
 ) -> float:
-    bonus = width[1] if prior > 0.0 else width[1] * parameters[9]
-    return one_loop_score(q, prior, visits, width[0], parameters[3], bonus)
+    root_width, bonus, _ = width
+    if prior <= 0.0:
+        bonus *= parameters[_ZERO_PRIOR_BONUS]
+    return one_loop_score(q, prior, visits, root_width, parameters[_VALUE_WEIGHT], bonus)
 
 
 def _checked_one_loop_score(
@@ -739,16 +749,18 @@ def _checked_one_loop_score(
     parameters: np.ndarray,
 ) -> float:  # fmt: skip
     """The score in mode "simplex", or if some edges get no correction."""
-    kappa, n, bonus = parameters[0], max(1, visits), width[1]
+    root_width, bonus, parent_visits = width
+    kappa, n, coefficient = parameters[_KAPPA], max(1, visits), parameters[_COEFFICIENT]
     if prior == 0.0:
-        bonus *= parameters[9]
+        bonus *= parameters[_ZERO_PRIOR_BONUS]
     else:
-        hbar = bonus / parameters[6] if parameters[6] > 0.0 else 0.0
-        if parameters[1] > 0.0:
-            bonus *= 1.0 - fluctuation_share(curvature(prior, n, width[2], kappa), total)
-        if visits < parameters[8] or validity(prior, n, width[2], kappa, hbar) > parameters[7]:
+        hbar = bonus / coefficient if coefficient > 0.0 else 0.0
+        if parameters[_IS_SIMPLEX] > 0.0:
+            bonus *= 1.0 - fluctuation_share(curvature(prior, n, parent_visits, kappa), total)
+        error = validity(prior, n, parent_visits, kappa, hbar)
+        if visits < parameters[_MIN_VISITS] or error > parameters[_MAX_VALIDITY]:
             bonus = 0.0
-    return one_loop_score(q, prior, visits, width[0], parameters[3], bonus)
+    return one_loop_score(q, prior, visits, root_width, parameters[_VALUE_WEIGHT], bonus)
 
 
 def _inverse_curvature(
@@ -756,20 +768,20 @@ def _inverse_curvature(
 ) -> float:
     if prior == 0.0:
         return 0.0
-    return 1.0 / curvature(prior, max(1, visits), max(1, parent_visits), parameters[0])
+    return 1.0 / curvature(prior, max(1, visits), max(1, parent_visits), parameters[_KAPPA])
 
 
 def _share_by_schedule(visits: float, amaf_visits: float, equivalence: float) -> float:
     return rave_schedule(visits, equivalence) / amaf_visits
 
 
-def _worth_less_by_prior(value: float, visited_prior: float, parameters: np.ndarray) -> float:
-    return reduced_parent(value, parameters[2], visited_prior)
+def _reduced_by_prior(value: float, visited_prior: float, parameters: np.ndarray) -> float:
+    return reduced_parent(value, parameters[_FPU_VALUE], visited_prior)
 
 
-def _worth_less(value: float, parameters: np.ndarray) -> float:
-    return value - parameters[2]
+def _reduced(value: float, parameters: np.ndarray) -> float:
+    return value - parameters[_FPU_VALUE]
 
 
-def _worth_constant(parameters: np.ndarray) -> float:
-    return parameters[2]
+def _constant_value(parameters: np.ndarray) -> float:
+    return parameters[_FPU_VALUE]

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,12 +32,14 @@ from uctree.kernels.cycles import (
     PROGRESS,
     Components,
     Graph,
+    Sweep,
+    Traversal,
     converge,
     find_components,
     narrow,
     narrow_acyclic,
-    settle_acyclic,
     survey,
+    value_acyclic,
 )
 from uctree.kernels.playouts import are_bounded, is_distribution
 from uctree.kernels.rules import (
@@ -102,6 +104,28 @@ def _frame_dtype(num_players: int) -> np.dtype:
     )
 
 
+class TableArrays(NamedTuple):
+    """The arrays of a `Table`: the states met, the stack of the search, and those of one step."""
+
+    heads: np.ndarray  # [1], of _HEAD
+    frames: np.ndarray  # [depth], of the stack
+    states: Any  # [depth], of the frames
+    raw: np.ndarray  # [depth, bytes], of the states
+    slots: np.ndarray  # [power of two], int32: the entry that a hash leads to
+    keys: np.ndarray  # [entries, KEY_SIZE], uint8
+    values: np.ndarray  # [entries, players]
+    records: Any  # [entries], if they are stored
+    is_open: np.ndarray  # [entries]: the state is on the stack
+    record_bytes: np.ndarray  # [KEY_SIZE], int64: where the bytes of a key are in a record
+    table_bytes: np.ndarray  # [KEY_SIZE], and in a row of `keys`
+    pool: np.ndarray  # [choices], int32: actions or outcomes of the frames
+    chances: np.ndarray  # [choices], their probabilities
+    actions: np.ndarray  # see `bindings.action_array`
+    probabilities: np.ndarray
+    reward: np.ndarray  # [players]
+    data: Any  # of the game
+
+
 # --- kernels: the table --------------------------------------------------------------------------
 
 
@@ -132,11 +156,12 @@ def find_slot(
     return slot
 
 
-def place_all(head: Any, slots: np.ndarray, keys: np.ndarray, whole: np.ndarray) -> None:
+def place_all(table: TableArrays) -> None:
     """Give a slot to every state of the table that has none, after the table has grown."""
+    head, slots, keys = table.heads[0], table.slots, table.keys
     while head.placed < head.used:
         entry = np.int64(head.placed)
-        slots[find_slot(slots, keys, keys, entry, whole)] = entry
+        slots[find_slot(slots, keys, keys, entry, table.table_bytes)] = entry
         head.placed += 1
 
 
@@ -169,32 +194,29 @@ def step_once(state: Any, action: int, reward: np.ndarray, data: Any) -> int:
     return DONE if are_bounded(reward) else BAD_REWARD
 
 
-def enter(
-    head: Any, frames: np.ndarray, states: Any, raw: np.ndarray, slot: int, slots: np.ndarray,
-    keys: np.ndarray, values: np.ndarray, records: Any, offsets: np.ndarray, pool: np.ndarray,
-    chances: np.ndarray, actions: np.ndarray, probabilities: np.ndarray, data: Any,
-) -> int:  # fmt: skip
+def enter(table: TableArrays, slot: int) -> int:
     """Put the state above the top of the stack into the table and onto the stack."""
+    head, frames, states = table.heads[0], table.frames, table.states
     depth = np.int64(head.depth + 1)
     first = np.int64(0)
     if depth > 0:
         first = np.int64(frames[depth - 1].first + frames[depth - 1].count)
-    count = list_choices(states[depth], actions, probabilities, data)
+    count = list_choices(states[depth], table.actions, table.probabilities, table.data)
     if count < 0:
         return -count
     entry = np.int64(head.used)
-    slots[slot] = entry
+    table.slots[slot] = entry
     for i in range(KEY_SIZE):
-        keys[entry, i] = raw[depth, offsets[i]]
+        table.keys[entry, i] = table.raw[depth, table.record_bytes[i]]
     if head.stores:
-        records[entry] = states[depth]
+        table.records[entry] = states[depth]
     frame = frames[depth]
     for player in range(NUM_PLAYERS):
-        values[entry, player] = 0.0  # until it is known; the value of returning to this state
+        table.values[entry, player] = 0.0  # until it is known; that of returning to this state
         frame.best[player] = 0.0
     for i in range(count):
-        pool[first + i] = actions[i]
-        chances[first + i] = probabilities[i]
+        table.pool[first + i] = table.actions[i]
+        table.chances[first + i] = table.probabilities[i]
     frame.entry, frame.first, frame.count, frame.next = entry, first, count, 0
     frame.player = states[depth].to_play
     head.used += 1
@@ -225,23 +247,18 @@ def fold(frame: Any, values: np.ndarray, entry: int, probability: float) -> None
     frame.next += 1
 
 
-def explore(
-    heads: np.ndarray, frames: np.ndarray, states: Any, raw: np.ndarray, slots: np.ndarray,
-    keys: np.ndarray, values: np.ndarray, records: Any, is_open: np.ndarray, offsets: np.ndarray,
-    pool: np.ndarray, chances: np.ndarray, actions: np.ndarray, probabilities: np.ndarray,
-    vectors: np.ndarray, data: Any, num_steps: int,
-) -> int:  # fmt: skip
+def explore(table: TableArrays, num_steps: int) -> int:
     """Continue for up to `num_steps` steps; DONE, NONE if not done yet, or why it stopped."""
-    head = heads[0]
-    reward = vectors[0]
-    place_all(head, slots, keys, offsets[1])
+    head, frames, states, slots = table.heads[0], table.frames, table.states, table.slots
+    values, is_open, pool, chances = table.values, table.is_open, table.pool, table.chances
+    place_all(table)
     for _ in range(num_steps):
         depth = np.int64(head.depth)
         top = np.int64(0)
         if depth >= 0:
             top = np.int64(frames[depth].first + frames[depth].count)
         if (
-            head.used >= keys.shape[0]
+            head.used >= table.keys.shape[0]
             or depth + 1 >= frames.shape[0]
             or top + GUARD_AT > pool.shape[0]
         ):
@@ -264,15 +281,15 @@ def explore(
                 frame.next += 1  # an impossible outcome
                 continue
             states[depth + 1] = states[depth]
-            status = step_once(states[depth + 1], np.int64(pool[choice]), reward, data)
+            status = step_once(states[depth + 1], np.int64(pool[choice]), table.reward, table.data)
             if status != DONE:
                 return status
             for player in range(NUM_PLAYERS):
-                frame.reward[player] = reward[player]
+                frame.reward[player] = table.reward[player]
             if states[depth + 1].to_play == OVER:
                 fold(frame, values, NONE, chances[choice])
                 continue
-        slot = find_slot(slots, keys, raw, depth + 1, offsets[0])
+        slot = find_slot(slots, table.keys, table.raw, depth + 1, table.record_bytes)
         if slots[slot] >= 0:
             entry = np.int64(slots[slot])
             if is_open[entry]:
@@ -280,37 +297,32 @@ def explore(
             fold(frames[depth], values, entry, chances[frames[depth].first + frames[depth].next])
             continue
         is_open[head.used] = 1
-        status = enter(
-            head, frames, states, raw, slot, slots, keys, values, records, offsets[0], pool,
-            chances, actions, probabilities, data,
-        )  # fmt: skip
+        status = enter(table, slot)
         if status != DONE:
             return status
     return NONE
 
 
-def link(
-    heads: np.ndarray, states: Any, raw: np.ndarray, slots: np.ndarray, keys: np.ndarray,
-    records: Any, offsets: np.ndarray, actions: np.ndarray, probabilities: np.ndarray,
-    vectors: np.ndarray, data: Any, graph: Graph, num_states: int,
-) -> None:  # fmt: skip
+def link(table: TableArrays, graph: Graph, num_states: int) -> None:
     """Write the choices of the next `num_states` states of the table to the graph."""
-    head = heads[0]
+    head, states, probabilities = table.heads[0], table.states, table.probabilities
     for index in range(head.linked, min(head.linked + num_states, head.used)):
-        states[0] = records[index]
-        count = list_choices(states[0], actions, probabilities, data)
+        states[0] = table.records[index]
+        count = list_choices(states[0], table.actions, probabilities, table.data)
         is_chance = HAS_CHANCE and states[0].to_play == CHANCE
         choice = graph.first[index]
         for i in range(count):
             if is_chance and probabilities[i] == 0.0:
                 continue  # an impossible outcome
             states[1] = states[0]
-            step_once(states[1], np.int64(actions[i]), vectors[0], data)
+            step_once(states[1], np.int64(table.actions[i]), table.reward, table.data)
             graph.after[choice] = NONE
             if states[1].to_play != OVER:
-                graph.after[choice] = slots[find_slot(slots, keys, raw, np.int64(1), offsets[0])]
+                one = np.int64(1)
+                slot = find_slot(table.slots, table.keys, table.raw, one, table.record_bytes)
+                graph.after[choice] = table.slots[slot]
             for player in range(NUM_PLAYERS):
-                graph.paid[choice, player] = vectors[0, player]
+                graph.paid[choice, player] = table.reward[player]
             graph.chance[choice] = probabilities[i]
             choice += 1
         graph.mover[index] = states[0].to_play
@@ -327,12 +339,11 @@ class Table:
     def __init__(self, game: Game, root: np.record, stores: bool, debug: bool, check: bool) -> None:
         self.game, self.debug, self.check = game, debug, check
         self.num_choices = max(game.num_actions, game.max_outcomes)
-        offsets = key_offsets(game)
-        # The bytes of a key, in a record and in the table.
-        self.offsets = np.array([offsets, np.arange(len(offsets))])
+        self.record_bytes = key_offsets(game)
+        self.table_bytes = np.arange(len(self.record_bytes))
         self.head = np.zeros(1, _HEAD)
         self.head["depth"], self.head["stores"] = -1, stores
-        self.keys = np.zeros((0, len(offsets)), np.uint8)
+        self.keys = np.zeros((0, len(self.record_bytes)), np.uint8)
         self.values = np.zeros((0, game.num_players))
         self.is_open = np.zeros(0, np.uint8)
         self.records = np.zeros(1, game.dtype)
@@ -341,7 +352,7 @@ class Table:
         self.pool, self.chances = np.zeros(0, np.int32), np.zeros(0)
         self.actions = np.full(2 * self.num_choices + 1024, GUARD, np.int32)
         self.probabilities = np.zeros(self.num_choices + 1024)
-        self.vectors = np.zeros((1, game.num_players))
+        self.reward = np.zeros(game.num_players)
         self.is_endless: np.ndarray | None = None  # [num_states], if play can return to a state
         self.grow_table(1024)
         self.grow_stack(64)
@@ -385,13 +396,27 @@ class Table:
         if top + self.num_choices > len(self.pool):
             self.grow_pool(2 * len(self.pool))
 
-    def arguments(self) -> tuple[Any, ...]:
-        raw = self.states.view(np.uint8).reshape(len(self.states), -1)
-        return (
-            self.head, self.frames, self.states, raw, self.slots, self.keys, self.values,
-            self.records, self.is_open, self.offsets, self.pool, self.chances, self.actions,
-            self.probabilities, self.vectors, self.game.data, np.int64(PIECE),
-        )  # fmt: skip
+    def arrays(self) -> TableArrays:
+        """The arrays as they are now, for kernels."""
+        return TableArrays(
+            heads=self.head,
+            frames=self.frames,
+            states=self.states,
+            raw=self.states.view(np.uint8).reshape(len(self.states), -1),
+            slots=self.slots,
+            keys=self.keys,
+            values=self.values,
+            records=self.records,
+            is_open=self.is_open,
+            record_bytes=self.record_bytes,
+            table_bytes=self.table_bytes,
+            pool=self.pool,
+            chances=self.chances,
+            actions=self.actions,
+            probabilities=self.probabilities,
+            reward=self.reward,
+            data=self.game.data,
+        )
 
     def graph(self) -> Graph:
         """All states with their choices, from the records."""
@@ -403,41 +428,37 @@ class Table:
             np.zeros((num_choices, self.game.num_players)),
             np.zeros(num_choices),
         )
-        kernel = self.compile(link, self.link_arguments(graph))
+        kernel = self.compile(link, graph, np.int64(PIECE))
         while self.head["linked"][0] < count:
-            self.call(kernel, self.link_arguments(graph))
+            self.call(kernel, graph, np.int64(PIECE))
         self.records = np.zeros(1, self.game.dtype)  # no longer needed
         used = int(graph.first[-1])  # fewer, if outcomes are impossible
         return graph._replace(
             after=graph.after[:used], paid=graph.paid[:used], chance=graph.chance[:used]
         )
 
-    def link_arguments(self, graph: Graph) -> tuple[Any, ...]:
-        raw = self.states.view(np.uint8).reshape(len(self.states), -1)
-        return (
-            self.head, self.states, raw, self.slots, self.keys, self.records, self.offsets,
-            self.actions, self.probabilities, self.vectors, self.game.data, graph, np.int64(PIECE),
-        )  # fmt: skip
-
-    def compile(self, kernel: Any, arguments: tuple[Any, ...]) -> Kernel:
+    def compile(self, kernel: Any, *arguments: Any) -> Kernel:
+        """A kernel that takes the arrays of the table, and these arguments."""
         bound = game_bindings(self.game, evaluators.playout())
         bound["KEY_SIZE"] = self.keys.shape[1]
         label = f"{self.game.name}: {kernel.__name__}"
         look = partial(refuse_broken, self.game) if self.check else None
-        return compile_kernel(kernel, bound, arguments, label=label, debug=self.debug, before=look)
+        given = (self.arrays(), *arguments)
+        return compile_kernel(kernel, bound, given, label=label, debug=self.debug, before=look)
 
-    def call(self, kernel: Kernel, arguments: tuple[Any, ...]) -> Any:
+    def call(self, kernel: Kernel, *arguments: Any) -> Any:
+        """Call such a kernel."""
+        given = self.arrays()
         if kernel.interpreted:
-            views: dict[int, Any] = {
-                id(self.head): self.head.view(np.recarray),
-                id(self.frames): self.frames.view(np.recarray),
-                id(self.states): StateViews(self.states),
-                id(self.records): StateViews(self.records),
-            }
-            arguments = tuple(views.get(id(each), each) for each in arguments)
+            given = given._replace(
+                heads=given.heads.view(np.recarray),
+                frames=given.frames.view(np.recarray),
+                states=StateViews(given.states),
+                records=StateViews(given.records),
+            )
         try:
             with np.errstate(over="ignore"):
-                return kernel.call(*arguments)
+                return kernel.call(given, *arguments)
         except Exception as error:
             raise BrokenGame(
                 f"{self.game.name}: a rule raised {type(error).__name__}: {error}\n  "
@@ -457,7 +478,7 @@ class Table:
     def find(self, key: np.ndarray) -> int | None:
         """The entry of a state by its key."""
         with np.errstate(over="ignore"):
-            slot = self._find_slot(self.slots, self.keys, key[None], 0, self.offsets[1])
+            slot = self._find_slot(self.slots, self.keys, key[None], 0, self.table_bytes)
         entry = int(self.slots[slot])
         return None if entry < 0 else entry
 
@@ -484,9 +505,9 @@ def fill(
 ) -> Table | None:
     """The table of all states that follow `root`; None if there are more than `max_states`."""
     table = Table(game, root, stores, debug, check)
-    kernel = table.compile(explore, table.arguments())
+    kernel = table.compile(explore, np.int64(PIECE))
     while True:
-        status = int(table.call(kernel, table.arguments()))
+        status = int(table.call(kernel, np.int64(PIECE)))
         if status == DONE:
             break
         if status == NEED_CAPACITY:
@@ -569,8 +590,8 @@ class _CycleSolver:
         # Of the component at hand, and at first of none: values, lower bounds, no lower bounds.
         self.values, self.bound, self.none = np.full((3, self.num_states), -np.inf)
         self.kernels: dict[Any, Kernel] = {}
-        rows = np.full((5, self.num_states), NONE)
-        self.count = int(self.run(find_components, rows))
+        traversal = Traversal(*np.full((len(Traversal._fields), self.num_states), NONE))
+        self.count = int(self.run(find_components, traversal))
 
     def run(self, kernel: Any, *arguments: Any) -> Any:
         """Call a kernel with the graph and its components."""
@@ -603,10 +624,10 @@ class _CycleSolver:
         first, end = self.components.starts[component : component + 2]
         return self.components.order[first:end]
 
-    def survey(self, component: int, settled: np.ndarray, player: int) -> None:
+    def survey(self, component: int, known: np.ndarray, player: int) -> None:
         """Write to `found` what a component pays a player."""
         discount = self.game.discount
-        self.run(survey, np.int64(component), settled, discount, np.int64(player), self.found)
+        self.run(survey, np.int64(component), known, discount, np.int64(player), self.found)
 
     def margin(self, component: int) -> float:
         """How far a value may lie beyond what ways out of the component pay."""
@@ -622,11 +643,11 @@ class _CycleSolver:
         least, greatest, values = np.zeros((3, self.num_states, 1))
         component = 0
         while True:
-            for settled in (least, greatest, values):
+            for known in (least, greatest, values):
+                sweep = self.sweep_of(known, 1.0, self.none, np.inf)
                 following = self.run(
-                    settle_acyclic, np.int64(component), np.int64(self.count), settled, self.values,
-                    self.game.discount, self.found,
-                )  # fmt: skip
+                    value_acyclic, np.int64(component), np.int64(self.count), sweep, self.found
+                )
             component = int(following)
             if component == self.count:
                 return values[:, 0], (_gap(least, greatest) > AGREE)[:, 0]
@@ -639,35 +660,35 @@ class _CycleSolver:
                 values[states, 0] = self.between(component, values)
             component += 1
 
-    def least(self, component: int, settled: np.ndarray, sign: float) -> np.ndarray:
+    def least(self, component: int, known: np.ndarray, sign: float) -> np.ndarray:
         """The least values of a component; of the mirrored game if `sign` is -1."""
         states = self.states_of(component)
-        self.survey(component, settled, 0)
+        self.survey(component, known, 0)
         ends = sign * np.append(self.found[:2], self.game.repetition_value[0])
         lowest = ends[np.isfinite(ends)].min()  # a component may have no way out
         self.values[states] = lowest - self.margin(component)
-        self.converge(component, settled, sign, self.none, np.inf)
+        self.converge(component, known, sign, self.none, np.inf)
         return self.values[states]
 
-    def between(self, component: int, settled: np.ndarray) -> np.ndarray:
+    def between(self, component: int, known: np.ndarray) -> np.ndarray:
         """The values of a component in which never-ending play matters."""
         states = self.states_of(component)
         if self.found[2] < 0.0 < self.found[3]:
             self.refuse("depend on rewards whose sum need not have a limit", len(states))
-        low, high = (sign * self.lower_bound(component, settled, sign) for sign in (1.0, -1.0))
+        low, high = (sign * self.lower_bound(component, known, sign) for sign in (1.0, -1.0))
         if (_gap(low, high) > AGREE).any():
             self.refuse("did not converge to the same from below and from above", len(states))
         return (low + high) / 2
 
-    def lower_bound(self, component: int, settled: np.ndarray, sign: float) -> np.ndarray:
+    def lower_bound(self, component: int, known: np.ndarray, sign: float) -> np.ndarray:
         """The values of a component from below; of the mirrored game if `sign` is -1."""
-        worth = sign * float(self.game.repetition_value[0])
+        endless = sign * float(self.game.repetition_value[0])
         states = self.states_of(component)
         self.bound[states] = -np.inf
         for _ in range(MAX_ROUNDS):
-            self.values[states] = worth
-            self.converge(component, settled, sign, self.bound, worth)
-            self.converge(component, settled, sign, self.none, np.inf)
+            self.values[states] = endless
+            self.converge(component, known, sign, self.bound, endless)
+            self.converge(component, known, sign, self.none, np.inf)
             if (_gap(self.values[states], self.bound[states]) <= CONVERGED).all():
                 break
             self.bound[states] = self.values[states]
@@ -676,11 +697,13 @@ class _CycleSolver:
         return self.values[states]
 
     def converge(
-        self, component: int, settled: np.ndarray, sign: float, floor: np.ndarray, cap: float
+        self, component: int, known: np.ndarray, sign: float, floor: np.ndarray, cap: float
     ) -> None:
         """Sweep over the values; states of the component count with max(floor, min(value, cap))."""
-        discount = self.game.discount
-        self.sweep(converge, component, settled, self.values, floor, cap, sign, discount)
+        self.sweep(converge, component, self.sweep_of(known, sign, floor, cap))
+
+    def sweep_of(self, known: np.ndarray, sign: float, floor: np.ndarray, cap: float) -> Sweep:
+        return Sweep(known, self.values, floor, cap, sign, self.game.discount)
 
     # Several players, each of whom takes the choice that is best for that player.
 
@@ -699,11 +722,11 @@ class _CycleSolver:
             if component == self.count:
                 return low
             states = self.states_of(component)
-            for player, worth in enumerate(self.game.repetition_value):
+            for player, endless in enumerate(self.game.repetition_value):
                 self.survey(component, low, player)
                 margin = self.margin(component)
-                low[states, player] = min(self.found[0], worth) - margin
-                high[states, player] = max(self.found[1], worth) + margin
+                low[states, player] = min(self.found[0], endless) - margin
+                high[states, player] = max(self.found[1], endless) + margin
             self.sweep(narrow, component, low, high, discount)
             is_bounded = np.isfinite(low[states]).all()
             if not (is_bounded and (_gap(low[states], high[states]) <= AGREE).all()):

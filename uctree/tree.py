@@ -426,11 +426,11 @@ class Tree:
         For returns in [lo, hi] the variance is at most (hi - Q) (Q - lo), and equal to it if
         episodes are only won or lost.
         """
-        kept = num_values(self.game)
+        width = num_values(self.game)
         edges, visits = self.root.edges, self.edge_visits(self.root.edges)
-        self.root_squares = np.zeros((max(1, num_root_edges), kept))
-        q = self.mean_values(edges)[:, :kept]
-        low, high = self.head["low"][0, :kept], self.head["high"][0, :kept]
+        self.root_squares = np.zeros((max(1, num_root_edges), width))
+        q = self.mean_values(edges)[:, :width]
+        low, high = self.head["low"][0, :width], self.head["high"][0, :width]
         squares = q * q + np.maximum(0.0, (high - q) * (q - low))
         self.root_squares[: len(q)] = np.where(visits[:, None] > 0, visits[:, None] * squares, 0.0)
 
@@ -466,28 +466,28 @@ class Tree:
         `node.edges`, in their order, so a `Node` below that was found earlier is no longer valid.
         """
         gone = {int(edge) for edge in edges}
-        kept = [edge for edge in node.edges if edge not in gone]
-        self._check_can_drop(node, gone, kept)
+        left = [edge for edge in node.edges if edge not in gone]
+        self._check_can_drop(node, gone, left)
         if not gone:
             return
-        first, order = node.edges.start, [*kept, *sorted(gone)]
+        first, order = node.edges.start, [*left, *sorted(gone)]
         self.edges[first : first + len(order)] = self.edges[order]
-        self.edges["num_edges"][node.edge] = len(kept)
+        self.edges["num_edges"][node.edge] = len(left)
         if self.layout.lazy:
-            self.edges["num_legal"][node.edge] = len(kept)
+            self.edges["num_legal"][node.edge] = len(left)
         if self.layout.priors:
-            priors = self.edges["prior"][first : first + len(kept)]
+            priors = self.edges["prior"][first : first + len(left)]
             total = priors.sum(dtype=float)
-            priors[:] = priors / total if total > 0 else 1.0 / len(kept)
+            priors[:] = priors / total if total > 0 else 1.0 / len(left)
         if node.edge == 0:
-            self.root_squares = self.root_squares[[edge - first for edge in kept]]
+            self.root_squares = self.root_squares[[edge - first for edge in left]]
             self.root_noise = None
 
-    def _check_can_drop(self, node: Node, gone: set[int], kept: list[int]) -> None:
+    def _check_can_drop(self, node: Node, gone: set[int], left: list[int]) -> None:
         layout, count = self.layout, len(node.edges)
         if node.tree is not self:
             raise ValueError("the node belongs to another tree; take it from this tree's root")
-        if len(kept) + len(gone) != count:
+        if len(left) + len(gone) != count:
             here = f"{node.edges.start} to {node.edges.stop - 1}" if count else "none"
             raise ValueError(f"{sorted(gone)} are not all edges of the node; it has {here}")
         if node.to_play < 0:
@@ -498,7 +498,7 @@ class Tree:
                 "edges one by one, edges would come back or values would be wrong; search without "
                 "transpositions=, solver=, open_loop= and outcome_widening"
             )
-        if not kept:
+        if not left:
             raise ValueError("a node needs at least one edge; got all of them to drop")
         if layout.lazy and self.edges["num_legal"][node.edge] != count:
             raise ValueError(
@@ -532,9 +532,9 @@ class Tree:
         values = self._vectors(records["reward"]) + game.discount * after
         return np.where(records["visits"][:, None] > 0, values, 0.0) + 0.0
 
-    def _vectors(self, kept: np.ndarray) -> np.ndarray:
+    def _vectors(self, stored: np.ndarray) -> np.ndarray:
         """Vectors over the players from the components that are stored."""
-        return np.hstack([kept, -kept]) if self.game.zero_sum else kept
+        return np.hstack([stored, -stored]) if self.game.zero_sum else stored
 
     def priors(self, edges: range) -> np.ndarray | None:
         """P(s,a) of these edges as the evaluator gave it; None in a tree without priors."""
@@ -555,10 +555,10 @@ class Tree:
         if not self.layout.proofs:
             return unknown
         if self.layout.proofs == "bounds":
-            exact, kept = records["low"] == records["high"], records["low"][:, None]
+            exact, stored = records["low"] == records["high"], records["low"][:, None]
         else:
-            exact, kept = records["proof"] == EXACT, records["proven"]
-        return np.where(exact[:, None], self._vectors(kept), unknown)
+            exact, stored = records["proof"] == EXACT, records["proven"]
+        return np.where(exact[:, None], self._vectors(stored), unknown)
 
     def proof(self, edge: int) -> str:
         """The proof of a record's node: "exact", "mover" for its mover's component only, or ""."""
@@ -622,13 +622,13 @@ class Tree:
         tree = cls(game, _checked_state(path, game, state[0]), layout, 1, 1)
         fresh_head = tree.head
         for name in ("edges", "head", "root_squares", "table"):
-            kept, own = arrays.get(name), getattr(tree, name)
-            if kept is None or kept.dtype != own.dtype or kept.ndim != own.ndim:
+            stored, own = arrays.get(name), getattr(tree, name)
+            if stored is None or stored.dtype != own.dtype or stored.ndim != own.ndim:
                 raise UctreeError(
                     f"{path} holds {name} in the format of another version of uctree; search again "
                     "and save the new tree"
                 )
-            setattr(tree, name, kept)
+            setattr(tree, name, stored)
         tree.root_noise = arrays.get("root_noise")
         fault = fault_of(tree, fresh_head)
         if fault:

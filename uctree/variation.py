@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from uctree.choice import ply_of, robust_choice
-from uctree.engine.bindings import action_room, game_bindings
+from uctree.engine.bindings import action_array, game_bindings
 from uctree.engine.compile import bind
 from uctree.engine.history import BestSeen
 from uctree.errors import BrokenGame
@@ -249,7 +249,7 @@ def _at_random(game: Game, rng: np.ndarray) -> Callable[[np.record], Any]:
 
     bound = game_bindings(game, evaluators.playout())
     draw = bind(bound["draw_action"], bound)
-    actions = action_room(game)
+    actions = action_array(game)
 
     def take(state: np.record) -> Any:
         drawn = draw(StateView(game.copy(state)), actions, rng, game.data)
@@ -313,7 +313,7 @@ def _values_by(game: Game, evaluator: Any, rng: np.ndarray) -> Callable[[np.reco
         returns, reward = np.zeros((2, game.num_players))
         # The fields of a search that evaluators read.
         work = SimpleNamespace(
-            drawn=action_room(game), probabilities=np.zeros(game.max_outcomes + 1024),
+            drawn=action_array(game), probabilities=np.zeros(game.max_outcomes + 1024),
             reward=reward, returns=returns, logits=np.zeros(game.num_actions),
             played=np.zeros(1 + game.num_players * game.num_actions), depth=0,
             limits=(evaluator.num_playouts, longest, plies_left(game, state)),

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from uctree import cli, specs
+from uctree import cli
 
 GAMES = '''
 import numpy as np
@@ -121,17 +121,6 @@ def file(tmp_path_factory) -> str:
     path = tmp_path_factory.mktemp("user") / "user_games.py"
     path.write_text(GAMES)
     return str(path)
-
-
-@pytest.fixture
-def imports_are_undone():
-    """Remove user files that a test imported from `sys.modules`."""
-    path, modules = sys.path.copy(), set(sys.modules)
-    yield
-    sys.path[:] = path
-    for name in set(sys.modules) - modules:
-        if getattr(sys.modules[name], "__file__", None) in specs.user_files:
-            del sys.modules[name]
 
 
 @pytest.fixture

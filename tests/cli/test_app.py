@@ -162,6 +162,7 @@ def test_a_file_that_cannot_be_imported_says_where(refused, tmp_path, source, me
         ("diff a.tree", "SECOND requires an argument"),
         ("serach connect_four", "unknown command 'serach'; did you mean search"),
         ("xyzzy", f"unknown command 'xyzzy'; commands: {', '.join(COMMANDS)}\n"),
+        ("check connect_four --wise", "--wise is now called --heuristic"),
         ("search connect_four --foo 1", "Unknown option: --foo. See uctree search --help"),
     ],
 )

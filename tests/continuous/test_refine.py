@@ -68,6 +68,13 @@ def test_the_same_seed_refines_alike_compiled_or_not(monkeypatch):
     assert plain.evaluations == one.evaluations
 
 
+def test_lines_climb_slopes_in_plain_python_too(monkeypatch):
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
+    kind = refine.gradient(0.1, frequency=1.0, num_steps=2)
+    result = uctree.search(LOSS, LOSS.start(), num_simulations=5, refine=kind, seed=0)
+    assert result.evaluations > result.simulations
+
+
 def test_the_frequency_says_how_often_lines_are_improved():
     def evaluations(frequency):
         kind = refine.local_minimax(frequency=frequency)

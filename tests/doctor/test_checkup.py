@@ -90,11 +90,18 @@ def test_dangerous_games_are_not_run_compiled():
     assert "Compiled code was skipped" in str(report)
 
 
-def test_wise_draws_are_no_finding():
+def test_options_that_do_not_exist_are_refused():
+    with pytest.raises(TypeError, match="no option 'wise', which is now called heuristic"):
+        check("nim", wise=True)
+    with pytest.raises(TypeError, match="check has no option 'episode'"):
+        check("nim", episode=3)
+
+
+def test_heuristic_draws_are_no_finding():
     def draw(state, rng):
         return 0
 
-    assert check(heap_game(random_action=draw), wise=True, num_simulations=0).findings == ()
+    assert check(heap_game(random_action=draw), heuristic=True, num_simulations=0).findings == ()
 
 
 def test_hidden_randomness_is_no_divergence():
@@ -159,7 +166,7 @@ def test_a_playout_that_misleads_is_seen_by_a_search():
         wins = -1.0 if state.left % 3 else 1.0
         reward[state.to_play], reward[1 - state.to_play] = wins, -wins
 
-    report = check(heap_game(start=begin, playout=playout), wise=True, episodes=20)
+    report = check(heap_game(start=begin, playout=playout), heuristic=True, episodes=20)
     assert [finding.rule for finding in report.findings] == ["search-against-exact"], str(report)
     assert report.states is not None
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.small_games import dice_game, heap_game, tour_game
 from uctree import evaluators, games
-from uctree.engine.bindings import action_room, bound_rule, game_bindings
+from uctree.engine.bindings import action_array, bound_rule, game_bindings
 from uctree.kernels import playouts, vectors
 from uctree.kernels.status import GUARD
 
@@ -28,14 +28,14 @@ def test_rules_are_called_with_data_whether_they_take_it_or_not():
 
 def test_guards_follow_the_last_action():
     game = heap_game()
-    room = action_room(game)
+    room = action_array(game)
     assert (room == GUARD).all()
     assert len(room) > game_bindings(game, evaluators.playout())["GUARD_AT"] == game.num_actions
     assert game_bindings(dice_game(), evaluators.playout())["GUARD_AT"] == 2  # outcomes
 
 
 def test_a_vector_is_in_the_first_row_and_its_box_in_the_others():
-    room = action_room(games.loss_game(2))
+    room = action_array(games.loss_game(2))
     assert room.tolist() == [[0.0, 0.0], [-5.0, -5.0], [5.0, 5.0]]
 
 

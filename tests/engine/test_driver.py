@@ -10,7 +10,7 @@ import pytest
 import uctree
 from tests.judges import GAME, in_python, judge, judge_batch, visits
 from uctree import UctreeError, evaluators, games, selection
-from uctree.engine.driver import BatchedSearch
+from uctree.engine.driver import BatchedSearch, Pieces
 
 pytestmark = pytest.mark.usefixtures("both_ways")
 
@@ -97,8 +97,8 @@ def test_many_states_are_searched_together_and_found_as_one_by_one(options):
         alone = uctree.search(GAME, state, seed=5 + i, evaluator=in_python(cache=0), **options)
         assert result.edges.tobytes() == alone.edges.tobytes()  # some are not numbers
         assert np.array_equal(result.value, alone.value)
-        told = ("status", "simulations", "seed", "action", "state")
-        assert [getattr(result, name) for name in told] == [getattr(alone, name) for name in told]
+        names = ("status", "simulations", "seed", "action", "state")
+        assert [getattr(result, name) for name in names] == [getattr(alone, name) for name in names]
         assert result.options.keys() == alone.options.keys()
         assert len(result.history) == min(1, len(alone.history))
 
@@ -191,6 +191,16 @@ def test_trees_of_a_compiled_evaluator_grow_in_pieces_that_do_not_change_them(op
     for one, other in zip(whole, cut, strict=True):
         assert one.edges.tobytes() == other.edges.tobytes()
         assert one.simulations == other.simulations
+
+
+def test_pieces_take_about_the_seconds_wanted_and_grow_slowly():
+    pieces = Pieces(64)
+    pieces.adapt(100, 0.5, longest=1000, goal=0.02)
+    assert (pieces.size, pieces.rate) == (4, 200.0)
+    pieces.adapt(4, 1e-9, longest=32, goal=0.02)
+    assert pieces.size == 32
+    pieces.adapt(32, 1e9, longest=256, goal=0.02)
+    assert pieces.size == 1
 
 
 def test_a_tree_that_waits_may_begin_anew():
@@ -291,7 +301,7 @@ def test_a_tree_that_was_never_planted_is_empty():
 
 def test_with_three_players_a_sure_win_is_kept():
     game = games.n_in_a_row(rows=3, cols=3, length=3, num_players=3)
-    state = game.play([0, 3, 4, 1, 6, 7])  # who is to play wins with the diagonal
+    state = game.play([0, 3, 4, 1, 6, 7])  # the player to move wins with the diagonal
 
     def flat(states):
         return np.zeros((len(states), 9)), np.zeros((len(states), 3))
@@ -332,7 +342,7 @@ def test_a_search_that_was_left_in_the_middle_can_go_on():
 
 
 @pytest.mark.parametrize(
-    ("call", "told"),
+    ("call", "message"),
     [
         (lambda: visits(in_python(), threads=2), "leaves= in place of threads="),
         (lambda: visits(judge, leaves=4), "judge is compiled: omit it"),
@@ -349,8 +359,8 @@ def test_a_search_that_was_left_in_the_middle_can_go_on():
         (lambda: BatchedSearch(games.loss_game(), 1), "vectors"),
     ],
 )
-def test_what_does_not_fit_is_refused(call, told):
-    with pytest.raises(ValueError, match=told):
+def test_what_does_not_fit_is_refused(call, message):
+    with pytest.raises(ValueError, match=message):
         call()
 
 

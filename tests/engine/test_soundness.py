@@ -15,7 +15,7 @@ from tests.engine.tree_files import changed, put, search_on
 from tests.forged_trees import KINDS, forge
 from uctree import Tree, games
 from uctree.engine import treefile
-from uctree.engine.soundness import block_rooms
+from uctree.engine.soundness import block_capacities
 from uctree.errors import UctreeError
 from uctree.kernels.records import NONE, capacity_of
 
@@ -60,7 +60,7 @@ def test_rooms_are_those_of_the_kernels():
         names = {"IS_LAZY": True, "APPENDS": appends}
         kernel = uctree.engine.compile.bind(capacity_of, names)
         expected = [kernel(records, i) for i in range(len(records))]
-        assert block_rooms(records.num_edges, records.num_legal, appends).tolist() == expected
+        assert block_capacities(records.num_edges, records.num_legal, appends).tolist() == expected
 
 
 # --- what is refused -----------------------------------------------------------------------------

@@ -156,7 +156,7 @@ def test_endings_are_those_of_a_perfect_player():
 
 
 def test_heuristic_playouts_are_the_same_compiled_and_in_plain_python():
-    report = uctree.check(HEURISTIC, episodes=30, wise=True)
+    report = uctree.check(HEURISTIC, episodes=30, heuristic=True)
     assert report.ok, str(report)
 
 

@@ -468,7 +468,9 @@ def test_compiled_and_plain_playouts_draw_the_same() -> None:
 
 
 def test_heuristic_playouts_pass_the_doctor() -> None:
-    report = uctree.check(go(3, playouts="heuristic"), wise=True, episodes=20, num_simulations=0)
+    report = uctree.check(
+        go(3, playouts="heuristic"), heuristic=True, episodes=20, num_simulations=0
+    )
     assert report.findings == ()
 
 

@@ -263,7 +263,8 @@ def test_completed_by_the_value_of_the_prior_the_policy_is_worth_no_less(
 ):
     prior, q, visits = node
     out = np.zeros(len(q))
-    total = gumbel.improve(len(q), q, prior, visits, prior @ q, c_visit, c_scale, rescale, out)
+    edges = gumbel.Completed(len(q), q, prior, visits, prior @ q)
+    total = gumbel.improve(edges, (c_visit, c_scale, rescale), out)
     assert out @ q / total >= prior @ q - 1e-12
 
 
@@ -377,11 +378,16 @@ def test_where_no_edge_has_the_visits_considered_the_nearest_is_taken(choose):
     assert chosen == [2, 1, 0]
 
 
-def test_the_edge_played_is_the_best_of_the_most_visited():
-    prior, visits = np.full(3, 1 / 3), np.array([6, 6, 2])
-    q, noise = np.array([0.1, 0.2, 0.9]), np.zeros(3)
-    assert gumbel.final_choice(q, prior, visits, 0.0, noise) == 1
-    assert gumbel.final_choice(q, prior, visits, 0.0, np.array([5.0, 0.0, 0.0])) == 0
+def test_the_edge_played_is_the_best_of_the_most_visited(choose):
+    _, choose_root = choose
+    prior, visits = np.full(3, 1 / 3), np.array([6, 6, 2], np.int64)
+    node = (3, np.array([0.1, 0.2, 0.9]), prior, visits, 0.0)
+
+    def played(noise):
+        return int(choose_root(*node, draws_of(np.array(noise), prior), 6, DEFAULTS, np.zeros(3)))
+
+    assert played([0.0, 0.0, 0.0]) == 1
+    assert played([5.0, 0.0, 0.0]) == 0
 
 
 # --- the regularised policy ----------------------------------------------------------------------

@@ -10,7 +10,7 @@ import pytest
 from tests.broken_games import heap_game as broken_heap
 from tests.small_games import dice_game, heap_game
 from uctree import evaluators
-from uctree.engine.bindings import action_room, game_bindings
+from uctree.engine.bindings import action_array, game_bindings
 from uctree.engine.compile import bind
 from uctree.game import ENDLESS, OVER, StateViews, make_rng
 from uctree.kernels import playouts
@@ -25,7 +25,7 @@ def played(game, limit=ENDLESS, seed=1, max_plies=None):
     bindings = game_bindings(game, evaluators.playout(max_plies=max_plies))
     state = np.array([game.start()], game.dtype)
     play = Play(
-        action_room(game), np.zeros(game.max_outcomes + 1024), np.zeros(game.num_players),
+        action_array(game), np.zeros(game.max_outcomes + 1024), np.zeros(game.num_players),
         np.zeros(game.num_players), make_rng(seed), np.zeros(1, np.int64), game.data,
     )  # fmt: skip
     status = bind(playouts.play_steps, bindings)(play, StateViews(state)[0], limit)

@@ -131,16 +131,16 @@ def test_the_evaluation_cache_is_cleared_when_weights_change():
     game = games.tic_tac_toe()
     module = small(game)
 
-    def priors(forest):
-        forest.reset([0], [game.start()], num_simulations=20)
-        forest.run()
-        return forest.root(0).priors.copy()
+    def priors(batch):
+        batch.reset([0], [game.start()], num_simulations=20)
+        batch.run()
+        return batch.root(0).priors.copy()
 
-    forest = BatchedSearch(game, 1, evaluator=inference.evaluator(module, game))
-    before = priors(forest)
+    batch = BatchedSearch(game, 1, evaluator=inference.evaluator(module, game))
+    before = priors(batch)
     shaken(module, seed=2)
     found, fresh = (
-        priors(forest),
+        priors(batch),
         BatchedSearch(game, 1, evaluator=inference.evaluator(module, game)),
     )
     assert found == pytest.approx(priors(fresh), abs=1e-6)

@@ -14,7 +14,7 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 
-from cyclopts import CycloptsError, UnknownCommandError, UnusedCliTokensError
+from cyclopts import CycloptsError, UnknownCommandError, UnknownOptionError, UnusedCliTokensError
 
 from uctree import specs
 
@@ -72,6 +72,9 @@ def main(tokens: Sequence[str] | None = None) -> int:
     return 0
 
 
+RENAMED = {"--wise": "--heuristic"}  # options, which are refused under their old names
+
+
 def _text(error: Exception) -> str:
     """The message of an error; for a wrong command or option also where to look it up."""
     if isinstance(error, UnknownCommandError) and error.unused_tokens:
@@ -82,6 +85,8 @@ def _text(error: Exception) -> str:
         command = " ".join(["uctree", *error.command_chain])
         unused = " ".join(error.unused_tokens)
         return f"{command} does not take {unused!r} as well. See {command} --help"
+    if isinstance(error, UnknownOptionError) and error.token.keyword in RENAMED:
+        return f"{error.token.keyword} is now called {RENAMED[error.token.keyword]}"
     if isinstance(error, CycloptsError) and error.command_chain:
         return f"{error} See uctree {' '.join(error.command_chain)} --help"
     return str(error)

@@ -64,7 +64,7 @@ def check(
     *,
     episodes: int = 200,
     seed: int = 0,
-    wise: Flag = False,
+    heuristic: Flag = False,
     json: Flag = False,
 ) -> int:
     """Check whether a game follows its contract; exit status 1 if it does not.
@@ -73,10 +73,10 @@ def check(
         game: built-in name, name:arguments, or file.py:name.
         episodes: the number of random episodes.
         seed: the seed of the episodes.
-        wise: random_action and playout play better than at random, on purpose.
+        heuristic: random_action and playout play better than at random, on purpose.
         json: print JSON instead of a report.
     """
-    report = uctree.check(game, episodes=episodes, seed=seed, wise=wise)
+    report = uctree.check(game, episodes=episodes, seed=seed, heuristic=heuristic)
     print(json_text(report.to_json(), indent=2) if json else report)
     return 0 if report.ok else 1
 

@@ -13,15 +13,15 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from uctree import evaluators
 from uctree.doctor.first_look import refuse_broken
-from uctree.engine.bindings import action_room, game_bindings
+from uctree.engine.bindings import action_array, game_bindings
 from uctree.engine.compile import Kernel, compile_kernel, interpreted
-from uctree.engine.recent import table_of
+from uctree.engine.recent import MOST_KERNELS, table_of
 from uctree.errors import BrokenGame, UctreeError
 from uctree.game import OVER, Box, Game, State, StateViews, make_rng
 from uctree.kernels.binding import UNBOUND, noinline
@@ -69,9 +69,6 @@ def solve_backward(game: Game, state: State | None = None, *, points: int = 16) 
     return BackwardSolution(actions, value, tolerance, solver.evaluations)
 
 
-MOST_KERNELS = 64  # of a game, kept in memory
-
-
 class BackwardSolver:
     """Finds best replies in one continuous game, and counts the payoffs it computed."""
 
@@ -102,7 +99,7 @@ class BackwardSolver:
                   ("seen", float, (4096,))]  # fmt: skip
         self.frames = np.zeros(stages + 1, fields)
         self.states = np.zeros(2 * stages + 2, game.dtype)
-        self.room, self.reward = action_room(game), np.zeros(game.num_players)
+        self.actions_array, self.reward = action_array(game), np.zeros(game.num_players)
         self.counts = np.zeros(4, np.int64)
         self.path = np.zeros((stages, dim))  # what the frozen players do
         self.steps = np.zeros((longest + 1, longest))
@@ -122,17 +119,23 @@ class BackwardSolver:
             bound |= {"solve_first": solve, "FREEZES": self.is_frozen}
             label = f"{self.game.name}: backward induction, {levels} levels"
             kernel = compile_kernel(
-                solve_root, bound, self._arguments(), label=label,
+                solve_root, bound, (self._memory(),), label=label,
                 before=partial(refuse_broken, self.game),
             )  # fmt: skip
             known.put(key, kernel)
         return kernel
 
-    def _arguments(self) -> tuple[Any, ...]:
-        return (
-            self.states, self.frames, self.room, self.reward, self.steps, self.counts,
-            self.path, self.game.data,
-        )  # fmt: skip
+    def _memory(self) -> Memory:
+        return Memory(
+            states=self.states,
+            frames=self.frames,
+            actions=self.actions_array,
+            reward=self.reward,
+            steps=self.steps,
+            counts=self.counts,
+            path=self.path,
+            data=self.game.data,
+        )
 
     def value(self, state: State) -> np.ndarray:
         """The value of a state per player if every later mover foresees the rest."""
@@ -188,11 +191,12 @@ class BackwardSolver:
         self.counts[:3] = 0, 0, self.points
         self.levels = max(self.levels, levels)
         kernel = self._kernel(self.levels)
-        arguments: list[Any] = list(self._arguments())
+        memory = self._memory()
         if kernel.interpreted:
-            arguments[0] = StateViews(self.states)
-            arguments[1] = self.frames.view(np.recarray)
-        kernel.call(*arguments)
+            memory = memory._replace(
+                states=StateViews(self.states), frames=self.frames.view(np.recarray)
+            )
+        kernel.call(memory)
         self.evaluations += int(self.counts[PAID])
         if self.counts[WRONG]:
             what = {
@@ -240,54 +244,53 @@ def generators(dim: int) -> tuple[float, ...]:
 # step. Its `pay` gives the value of its vector, after the replies of the levels below.
 
 
+class Memory(NamedTuple):
+    """What the kernels of an induction read and write."""
+
+    states: Any  # [2 levels + 2]
+    frames: np.ndarray  # [levels]
+    actions: np.ndarray  # see `bindings.action_array`
+    reward: np.ndarray  # [players]
+    steps: np.ndarray  # [coordinates + 1, coordinates]: `generators` of each number of them
+    counts: np.ndarray  # see PAID
+    path: np.ndarray  # [plies, coordinates of an action]: what the frozen players do
+    data: Any  # of the game
+
+
 def level_kernel(deeper: Callable[..., int]) -> Callable[..., int]:
     """The kernel that solves one level of the induction; `deeper` solves the next."""
 
-    def pay(
-        level: int, states: Any, frames: np.ndarray, actions: np.ndarray, reward: np.ndarray,
-        steps: np.ndarray, counts: np.ndarray, path: np.ndarray, data: Any,
-    ) -> float:  # fmt: skip
+    def pay(level: int, memory: Memory) -> float:
         """The value of a level's vector for its mover; `current` gets that of every player."""
-        here = frames[level]
-        mover = decider(level, states, counts)
-        discount = play_vector(level, states, frames, actions, reward, counts, path, data)
+        here, states, counts = memory.frames[level], memory.states, memory.counts
+        mover = decider(level, memory)
+        discount = play_vector(level, memory)
         if counts[WRONG] == 0 and states[2 * level + 1].to_play != OVER:
             states[2 * level + 2] = states[2 * level + 1]
-            deeper(level + 1, states, frames, actions, reward, steps, counts, path, data)
+            deeper(level + 1, memory)
             for player in range(NUM_PLAYERS):
-                here.current[player] += discount * frames[level + 1].value[player]
+                here.current[player] += discount * memory.frames[level + 1].value[player]
         if not math.isfinite(here.current[mover]):
             counts[WRONG] = NO_PAYOFF
         return here.current[mover] if counts[WRONG] == 0 else -math.inf
 
-    def pay_at(
-        level: int, i: int, x: float, states: Any, frames: np.ndarray, actions: np.ndarray,
-        reward: np.ndarray, steps: np.ndarray, counts: np.ndarray, path: np.ndarray, data: Any,
-    ) -> float:  # fmt: skip
+    def pay_at(level: int, i: int, x: float, memory: Memory) -> float:
         """The value of a level's vector for its mover after one coordinate is set."""
-        frames[level].x[i] = x
-        return pay(level, states, frames, actions, reward, steps, counts, path, data)
+        memory.frames[level].x[i] = x
+        return pay(level, memory)
 
-    def slope(
-        level: int, i: int, x: float, h: float, states: Any, frames: np.ndarray,
-        actions: np.ndarray, reward: np.ndarray, steps: np.ndarray, counts: np.ndarray,
-        path: np.ndarray, data: Any,
-    ) -> float:  # fmt: skip
+    def slope(level: int, i: int, x: float, h: float, memory: Memory) -> float:
         """The derivative of the payoff by a coordinate, from differences of ever smaller steps.
 
         The differences are extrapolated to a step of zero, and the entry of the table that agrees
         best with its neighbours is taken (C. J. F. Ridders, 1982). So the slope of a quadratic
         payoff is exact at wide steps, at which rounding errors are small.
         """
-        table = frames[level].table
+        table = memory.frames[level].table
         best, best_error = 0.0, math.inf
         for k in range(table.shape[0]):
-            f_right = pay_at(
-                level, i, x + h, states, frames, actions, reward, steps, counts, path, data
-            )
-            f_left = pay_at(
-                level, i, x - h, states, frames, actions, reward, steps, counts, path, data
-            )
+            f_right = pay_at(level, i, x + h, memory)
+            f_left = pay_at(level, i, x - h, memory)
             table[k, 0] = (f_right - f_left) / (2.0 * h)
             factor = 4.0
             for j in range(1, k + 1):
@@ -303,13 +306,9 @@ def level_kernel(deeper: Callable[..., int]) -> Callable[..., int]:
             h *= 0.5
         return best
 
-    def climb_line(
-        level: int, i: int, value: float, width: float, states: Any, frames: np.ndarray,
-        actions: np.ndarray, reward: np.ndarray, steps: np.ndarray, counts: np.ndarray,
-        path: np.ndarray, data: Any,
-    ) -> float:  # fmt: skip
+    def climb_line(level: int, i: int, value: float, width: float, memory: Memory) -> float:
         """Move one coordinate uphill, by parabolas, then by its slope; the value there."""
-        here = frames[level]
+        here = memory.frames[level]
         low, high, x = here.low[i], here.high[i], here.x[i]
         span, bend = high - low, 0.0
         h = width * span
@@ -319,13 +318,9 @@ def level_kernel(deeper: Callable[..., int]) -> Callable[..., int]:
             left, right = max(low, x - h), min(high, x + h)
             f_left = f_right = value
             if left < x:
-                f_left = pay_at(
-                    level, i, left, states, frames, actions, reward, steps, counts, path, data
-                )
+                f_left = pay_at(level, i, left, memory)
             if right > x:
-                f_right = pay_at(
-                    level, i, right, states, frames, actions, reward, steps, counts, path, data
-                )
+                f_right = pay_at(level, i, right, memory)
             if f_left > value and f_left >= f_right:
                 x, value = left, f_left
                 continue
@@ -336,9 +331,7 @@ def level_kernel(deeper: Callable[..., int]) -> Callable[..., int]:
             if left < x < right:
                 bend = curvature(left, f_left, x, value, right, f_right)
             if peak != x:
-                f_peak = pay_at(
-                    level, i, peak, states, frames, actions, reward, steps, counts, path, data
-                )
+                f_peak = pay_at(level, i, peak, memory)
                 if f_peak > value:
                     x, value = peak, f_peak
             h *= 0.1
@@ -346,59 +339,45 @@ def level_kernel(deeper: Callable[..., int]) -> Callable[..., int]:
             h = min(0.1 * span, min(x - low, high - x))
             if h < 1e-6 * span or bend >= 0.0 or span <= 0.0:
                 break
-            move = (
-                -slope(level, i, x, h, states, frames, actions, reward, steps, counts, path, data)
-                / bend
-            )
-            f_new = pay_at(
-                level, i, x + move, states, frames, actions, reward, steps, counts, path, data
-            )
+            move = -slope(level, i, x, h, memory) / bend
+            f_new = pay_at(level, i, x + move, memory)
             # Near the peak slopes are more precise than values: ignore a loss within rounding.
             if f_new < value - 1e-10 * (1.0 + abs(value)) or abs(move) > COARSE * span:
                 break
             x, value = x + move, f_new
             if abs(move) < 1e-12 * span:
                 break
-        return pay_at(level, i, x, states, frames, actions, reward, steps, counts, path, data)
+        return pay_at(level, i, x, memory)
 
-    def climb(
-        level: int, states: Any, frames: np.ndarray, actions: np.ndarray, reward: np.ndarray,
-        steps: np.ndarray, counts: np.ndarray, path: np.ndarray, data: Any,
-    ) -> float:  # fmt: skip
+    def climb(level: int, memory: Memory) -> float:
         """Move a level's vector uphill, coordinate by coordinate; its value there."""
-        here = frames[level]
-        value = pay(level, states, frames, actions, reward, steps, counts, path, data)
+        here = memory.frames[level]
+        value = pay(level, memory)
         width = 0.1
         for _ in range(MOST_SWEEPS):
             moved = 0.0
             for i in range(here.used):
                 before = here.x[i]
-                value = climb_line(
-                    level, np.int64(i), value, width, states, frames, actions, reward, steps,
-                    counts, path, data,
-                )  # fmt: skip
+                value = climb_line(level, np.int64(i), value, width, memory)
                 span = here.high[i] - here.low[i]
                 if span > 0.0:
                     moved = max(moved, abs(here.x[i] - before) / span)
-            if moved < 1e-11 or here.used == 1 or counts[WRONG] != 0:
+            if moved < 1e-11 or here.used == 1 or memory.counts[WRONG] != 0:
                 break
             width = min(0.1, max(2.0 * COARSE, 2.0 * moved))
         return value
 
-    def solve(
-        level: int, states: Any, frames: np.ndarray, actions: np.ndarray, reward: np.ndarray,
-        steps: np.ndarray, counts: np.ndarray, path: np.ndarray, data: Any,
-    ) -> int:  # fmt: skip
+    def solve(level: int, memory: Memory) -> int:
         """Write the best vector of a level's mover and its value for all players to `frames`."""
-        here = frames[level]
+        here, steps, counts = memory.frames[level], memory.steps, memory.counts
         for i in range(here.x.shape[0]):
             here.x[i] = 0.0
-        pay(level, states, frames, actions, reward, steps, counts, path, data)  # writes the box
+        pay(level, memory)  # writes the box
         used = np.int64(here.used)
         num_points = num_looks(used, counts[POINTS], here.seen.shape[0])
         for n in range(num_points):
             set_point(here, steps, used, np.int64(n))
-            here.seen[n] = pay(level, states, frames, actions, reward, steps, counts, path, data)
+            here.seen[n] = pay(level, memory)
         best_value = -math.inf
         first = np.int64(-1)
         for _ in range(2):
@@ -406,7 +385,7 @@ def level_kernel(deeper: Callable[..., int]) -> Callable[..., int]:
             if chosen < 0 or counts[WRONG] != 0:
                 break
             set_point(here, steps, used, chosen)
-            value = climb(level, states, frames, actions, reward, steps, counts, path, data)
+            value = climb(level, memory)
             if value > best_value:
                 best_value = value
                 for i in range(used):
@@ -414,7 +393,7 @@ def level_kernel(deeper: Callable[..., int]) -> Callable[..., int]:
             first = chosen
         for i in range(used):
             here.x[i] = here.best[i]
-        pay(level, states, frames, actions, reward, steps, counts, path, data)
+        pay(level, memory)
         for player in range(NUM_PLAYERS):
             here.value[player] = here.current[player]
         return 0
@@ -425,35 +404,27 @@ def level_kernel(deeper: Callable[..., int]) -> Callable[..., int]:
     return solve
 
 
-def no_level(
-    level: int, states: Any, frames: np.ndarray, actions: np.ndarray, reward: np.ndarray,
-    steps: np.ndarray, counts: np.ndarray, path: np.ndarray, data: Any,
-) -> int:  # fmt: skip
+def no_level(level: int, memory: Memory) -> int:
     """Set an error below the last level: there are more changes of turn than expected."""
-    counts[WRONG] = TOO_LONG
+    memory.counts[WRONG] = TOO_LONG
     return 0
 
 
-def decider(level: int, states: Any, counts: np.ndarray) -> int:
+def decider(level: int, memory: Memory) -> int:
     """The player who decides on a level."""
-    return counts[DECIDER] if FREEZES else np.int64(states[2 * level].to_play)
+    return memory.counts[DECIDER] if FREEZES else np.int64(memory.states[2 * level].to_play)
 
 
-def solve_root(
-    states: Any, frames: np.ndarray, actions: np.ndarray, reward: np.ndarray, steps: np.ndarray,
-    counts: np.ndarray, path: np.ndarray, data: Any,
-) -> int:  # fmt: skip
+def solve_root(memory: Memory) -> int:
     """Write the best vector of the first state's mover to `frames`."""
-    return solve_first(np.int64(0), states, frames, actions, reward, steps, counts, path, data)
+    return solve_first(np.int64(0), memory)
 
 
-def play_vector(
-    level: int, states: Any, frames: np.ndarray, actions: np.ndarray, reward: np.ndarray,
-    counts: np.ndarray, path: np.ndarray, data: Any,
-) -> float:  # fmt: skip
+def play_vector(level: int, memory: Memory) -> float:
     """Play the vector of a level until the turn changes; the discount of later rewards."""
-    here = frames[level]
-    mover = decider(level, states, counts)
+    here, states, counts = memory.frames[level], memory.states, memory.counts
+    actions, reward, path, data = memory.actions, memory.reward, memory.path, memory.data
+    mover = decider(level, memory)
     states[2 * level + 1] = states[2 * level]
     for player in range(NUM_PLAYERS):
         here.current[player] = 0.0

@@ -28,6 +28,9 @@ from uctree.kernels.scoring import edge_value, incumbent
 proposed = UNBOUND  # the user's function, bound when a search is composed
 GENERATORS = UNBOUND  # of the additive recurrence, one per coordinate
 
+# Indices of a proposal's parameters.
+SCALE, DECAY, EXPLORE, MIN_DISTANCE = range(4)
+
 # --- kinds of proposal ---------------------------------------------------------------------------
 
 
@@ -75,7 +78,7 @@ def gaussian(scale: float = 0.25, decay: float = 0.5, explore: float = 0.25) -> 
 
 
 def quadratic(
-    scale: float = 0.25, decay: float = 0.5, explore: float = 0.2, apart: float = 0.01
+    scale: float = 0.25, decay: float = 0.5, explore: float = 0.2, min_distance: float = 0.01
 ) -> Proposal:
     """At the peak of a parabola that is fitted around the best action so far.
 
@@ -85,13 +88,13 @@ def quadratic(
 
     Args:
         scale, decay, explore: as in `gaussian`; the weights have the same standard deviation.
-        apart: if the peak is closer to an edge than this share of the standard deviation,
+        min_distance: if the peak is closer to an edge than this share of the standard deviation,
             `gaussian` draws the action as well.
     """
     given = gaussian(scale, decay, explore)
-    if not 0 <= apart <= 1:
-        raise ValueError(f"apart must be from 0 to 1; got {apart}")
-    return Proposal("quadratic", propose_at_peak, (*given.parameters, apart))
+    if not 0 <= min_distance <= 1:
+        raise ValueError(f"min_distance must be from 0 to 1; got {min_distance}")
+    return Proposal("quadratic", propose_at_peak, (*given.parameters, min_distance))
 
 
 def low_discrepancy() -> Proposal:
@@ -174,10 +177,10 @@ def propose_gaussian(
     """Write a random vector around the mover's best edge so far."""
     edges, rng, data = search.edges, search.rng, search.data
     best = incumbent(search, node, player)
-    if best == NONE or random_unit(rng) < parameters[2]:
+    if best == NONE or random_unit(rng) < parameters[EXPLORE]:
         return np.int64(draw_action(state, actions, rng, data))
     dim = find_bounds(state, actions, data)
-    scale = parameters[0] * float(edges[node].num_edges) ** -parameters[1]
+    scale = parameters[SCALE] * float(edges[node].num_edges) ** -parameters[DECAY]
     for j in range(dim):
         spread = scale * (actions[2, j] - actions[1, j])
         actions[0, j] = edges[best].vector[j] + spread * random_normal(rng)
@@ -190,13 +193,13 @@ def propose_at_peak(
     """Write the peak of a parabola around the best edge so far, if there are enough edges."""
     edges, rng, data = search.edges, search.rng, search.data
     best = mature_incumbent(search, node, player)
-    if best == NONE or edges[node].num_edges < 4 or random_unit(rng) < parameters[2]:
+    if best == NONE or edges[node].num_edges < 4 or random_unit(rng) < parameters[EXPLORE]:
         return np.int64(draw_action(state, actions, rng, data))
     dim = find_bounds(state, actions, data)
-    scale = parameters[0] * float(edges[node].num_edges) ** -parameters[1]
+    scale = parameters[SCALE] * float(edges[node].num_edges) ** -parameters[DECAY]
     if move_to_peak(search, node, player, best, dim, scale, actions):
         status = project(actions, dim)
-        if status < 0 or is_new_place(edges, node, dim, parameters[3] * scale, actions):
+        if status < 0 or is_new_place(edges, node, dim, parameters[MIN_DISTANCE] * scale, actions):
             return status
     for j in range(dim):
         width = scale * (actions[2, j] - actions[1, j])
@@ -208,11 +211,11 @@ def is_new_place(edges: np.ndarray, node: int, dim: int, least: float, actions: 
     """Whether no edge of a node is closer to the vector than a share `least` of the box."""
     first = np.int64(edges[node].first)
     for edge in range(first, first + edges[node].num_edges):
-        apart = 0.0
+        distance = 0.0
         for j in range(dim):
             width = max(actions[2, j] - actions[1, j], 1e-300)
-            apart = max(apart, abs(edges[edge].vector[j] - actions[0, j]) / width)
-        if apart < least:
+            distance = max(distance, abs(edges[edge].vector[j] - actions[0, j]) / width)
+        if distance < least:
             return False
     return True
 

@@ -54,7 +54,7 @@ class Refinement:
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """What identifies the compiled kernel of a refinement."""
+        """What identifies the compiled kernel of a refinement, and its fields of a workspace."""
         return (
             self.improve,
             self.function,
@@ -63,6 +63,8 @@ class Refinement:
             self.peaks,
             self.whole,
             self.best,
+            self.times,
+            self.parameters[LEVELS],
         )
 
     @property
@@ -103,7 +105,7 @@ class Refinement:
             ("evaluations", np.int64),  # payoffs computed
             ("line", float, (stages, dim)),
             ("better", float, (stages, dim)),
-            ("kept", float, (stages, dim)),
+            ("replies", float, (stages, dim)),  # the current line, with the best later actions
             ("slopes", float, (stages, dim)),
             ("scales", float, (stages,)),  # of steps
             ("movers", np.int64, (stages,)),
@@ -113,7 +115,7 @@ class Refinement:
             ("directions", float, (stages, dim)),
             ("uphill", float, (dim,)),
             ("digits", np.int64, (stages,)),
-            ("worth", float, (levels, wide, players)),
+            ("payoffs", float, (levels, wide, players)),
             ("lines", float, (levels, wide, stages, dim)),
         ]
 
@@ -353,7 +355,7 @@ def climb_slopes(work: Any, states: Any, rng: np.ndarray, data: Any) -> int:
     """Move every stage of a line uphill for its mover, all at once [Eq. 64]."""
     copy_line(work.line, work.better)
     status = play_line(work.better, work, states, data)
-    for _ in range(work.refine[STEPS]):
+    for _ in range(np.int64(work.refine[STEPS])):
         if status == DONE:
             status = find_slopes(work, states, data)
         if status != DONE:
@@ -386,7 +388,7 @@ def play_locally(work: Any, states: Any, rng: np.ndarray, data: Any) -> int:
     status = play_line(work.better, work, states, data)
     if status != DONE:
         return status
-    num_levels, num_choices = min(work.worth.shape[0], work.length), work.worth.shape[1]
+    num_levels, num_choices = min(work.payoffs.shape[0], work.length), work.payoffs.shape[1]
     first = np.int64(0)
     if work.length > num_levels:
         first = random_below(rng, work.length - num_levels + 1)
@@ -479,10 +481,10 @@ def peak_shift(work: Any, stage: int, level: int, rng: np.ndarray) -> float:
     """
     mover = np.int64(work.movers[stage])
     right, left = offset(work, stage, level, 1), offset(work, stage, level, 2)
-    middle = work.worth[level, 0, mover]
+    middle = work.payoffs[level, 0, mover]
     if right > 0.5 and left < -0.5:
         peak = vertex(
-            left, work.worth[level, 2, mover], 0.0, middle, right, work.worth[level, 1, mover]
+            left, work.payoffs[level, 2, mover], 0.0, middle, right, work.payoffs[level, 1, mover]
         )
         if peak != 0.0:
             return min(FAR, max(-FAR, peak))
@@ -495,8 +497,8 @@ def offset(work: Any, stage: int, level: int, digit: int) -> float:
     for j in range(DIM):
         direction = work.directions[level, j]
         square += direction * direction
-        apart = work.lines[level, digit, stage, j] - work.lines[level, 0, stage, j]
-        along += apart * direction
+        away = work.lines[level, digit, stage, j] - work.lines[level, 0, stage, j]
+        along += away * direction
     return along / square if square > 0.0 else 0.0
 
 
@@ -504,7 +506,7 @@ def keep(work: Any, level: int) -> None:
     """Store the returns of the current candidate, and its line."""
     digit = np.int64(work.digits[level])
     for player in range(NUM_PLAYERS):
-        work.worth[level, digit, player] = work.gains[player]
+        work.payoffs[level, digit, player] = work.gains[player]
     for k in range(work.length):
         for j in range(DIM):
             work.lines[level, digit, k, j] = work.better[k, j]
@@ -513,11 +515,11 @@ def keep(work: Any, level: int) -> None:
 def take_best(work: Any, stage: int, level: int) -> None:
     """Continue with the candidate that is best for its mover, the first in a tie."""
     mover, best = np.int64(work.movers[stage]), np.int64(0)
-    for digit in range(1, work.worth.shape[1]):
-        if work.worth[level, digit, mover] > work.worth[level, best, mover]:
+    for digit in range(1, work.payoffs.shape[1]):
+        if work.payoffs[level, digit, mover] > work.payoffs[level, best, mover]:
             best = np.int64(digit)
     for player in range(NUM_PLAYERS):
-        work.gains[player] = work.worth[level, best, player]
+        work.gains[player] = work.payoffs[level, best, player]
     for k in range(work.length):
         for j in range(DIM):
             work.better[k, j] = work.lines[level, best, k, j]

@@ -11,12 +11,11 @@ import numpy as np
 
 from uctree import evaluators
 from uctree.continuous import refine as refinements
-from uctree.continuous.backward import MOST_KERNELS
 from uctree.continuous.refine import Refinement, fitted, stages_of
 from uctree.doctor.first_look import refuse_broken
-from uctree.engine.bindings import action_room, game_bindings
+from uctree.engine.bindings import action_array, game_bindings
 from uctree.engine.compile import Kernel, compile_kernel, interpreted
-from uctree.engine.recent import table_of
+from uctree.engine.recent import MOST_KERNELS, table_of
 from uctree.errors import BrokenGame
 from uctree.game import (
     Box,
@@ -125,7 +124,7 @@ def improved_line(
     begin = game.start() if state is None else game.copy(state)
     line = _drawn_line(game, begin, seed) if start is None else game.replay(start, begin).actions
     work = np.zeros(1, _line_fields(game, kind))
-    work["actions"] = action_room(game)
+    work["actions"] = action_array(game)
     work["refine"][0, : len(kind.parameters)] = kind.parameters
     for row, action in zip(work["line"][0], line, strict=False):
         row[: len(action)] = action
@@ -168,9 +167,9 @@ def work_shape(work: np.ndarray) -> str:
 
 
 def _line_fields(game: Game, kind: Refinement) -> np.dtype:
-    room = action_room(game)
+    array = action_array(game)
     reward = ("reward", float, (game.num_players,))
-    return np.dtype([("actions", room.dtype, room.shape), reward, *kind.fields(game)])
+    return np.dtype([("actions", array.dtype, array.shape), reward, *kind.fields(game)])
 
 
 def _drawn_line(game: Game, state: State, seed: int) -> list[np.ndarray]:

@@ -12,7 +12,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from uctree.doctor.walk import (
     walk_at_random,
     walk_breadth_first,
 )  # fmt: skip
-from uctree.engine.bindings import action_room, bound_rule, game_bindings
+from uctree.engine.bindings import action_array, bound_rule, game_bindings
 from uctree.engine.compile import compile_kernel, interpreted
 from uctree.errors import BrokenGame, UctreeError
 from uctree.game import ENDLESS, SIGNATURES, Game, StateView, make_rng
@@ -77,13 +77,19 @@ CALLS_RANDOM_ACTION = CALLS_PLAYOUT = CALLS_HEURISTIC = CALLS_PRIORS = UNBOUND
 CALLS_EXACT = CALLS_BOUNDS = CALLS_PLAY = UNBOUND
 
 
-def operate(
-    operation: int, number: int, states: Any, actions: np.ndarray, probabilities: np.ndarray,
-    vectors: np.ndarray, planes: np.ndarray, logits: np.ndarray, rng: np.ndarray, data: Any,
-) -> int:  # fmt: skip
-    """Call one rule on `states[0]`; `number` is the action, the player or the limit of plies."""
-    state = states[0]
-    reward = vectors[0]
+class Call(NamedTuple):
+    """What the rules read and write."""
+
+    states: Any  # [1]
+    planes: np.ndarray  # the observation
+    logits: np.ndarray  # [actions]
+    play: Play
+
+
+def operate(operation: int, number: int, call: Call) -> int:
+    """Call one rule on the state; `number` is the action, the player or the limit of plies."""
+    state, play = call.states[0], call.play
+    actions, reward, rng, data = play.actions, play.reward, play.rng, play.data
     result = np.int64(0)
     if CALLS_LEGAL and operation == LEGAL:
         result = np.int64(legal(state, actions, data))
@@ -97,9 +103,9 @@ def operate(
     if CALLS_START and operation == START:
         start(state, data)
     if CALLS_CHANCE and operation == CHANCES:
-        result = np.int64(chance(state, actions, probabilities, data))
+        result = np.int64(chance(state, actions, play.probabilities, data))
     if CALLS_OBSERVE and operation == OBSERVE:
-        observe(state, number, planes, data)
+        observe(state, number, call.planes, data)
     if CALLS_RANDOM_ACTION and operation == RANDOM_ACTION:
         if IS_CONTINUOUS:
             random_action(state, actions[0], rng, data)
@@ -110,14 +116,11 @@ def operate(
     if CALLS_HEURISTIC and operation == HEURISTIC:
         heuristic(state, reward, data)
     if CALLS_PRIORS and operation == PRIORS:
-        give_priors(state, logits, data)
+        give_priors(state, call.logits, data)
     if CALLS_EXACT and operation == EXACT:
         result = np.int64(know_exactly(state, reward, data))
     if CALLS_PLAY and operation == PLAY:
-        returns = vectors[1]
-        result = np.int64(
-            play_steps(Play(actions, probabilities, reward, returns, rng, rng, data), state, number)
-        )
+        result = np.int64(play_steps(play, state, number))
     return result  # type: ignore[return-value]
 
 
@@ -127,35 +130,30 @@ class _Compiled:
     def __init__(self, game: Game, names: tuple[str, ...]) -> None:
         self.game = game
         self.states = np.zeros(1, game.dtype)
-        self.actions = action_room(game)
-        self.probabilities = np.zeros(game.max_outcomes)
-        self.vectors = np.zeros((2, game.num_players))
         self.planes = np.zeros(game.observation_shape or (1,), np.float32)
         self.logits = np.zeros(game.num_actions)
-        self.rng = make_rng(0)
+        (self.reward, self.returns), rng = np.zeros((2, game.num_players)), make_rng(0)
+        self.play = Play(
+            action_array(game), np.zeros(game.max_outcomes), self.reward, self.returns, rng, rng,
+            game.data,
+        )  # fmt: skip
+        self.call = Call(self.states, self.planes, self.logits, self.play)
         bound = game_bindings(game, evaluators.playout())
         bound |= {name: bound_rule(game, name) for name in ("observe", "start")}
         bound |= {f"CALLS_{name.upper()}": name in names for name in OPERATIONS}
         label = f"{game.name}: {names[0] if len(names) == 1 else 'rules'}"
-        self.kernel = compile_kernel(operate, bound, self._arguments(0, 0), label=label, debug=True)
-
-    def _arguments(self, operation: int, number: int) -> tuple[Any, ...]:
-        return (
-            operation, number, self.states, self.actions, self.probabilities, self.vectors,
-            self.planes, self.logits, self.rng, self.game.data,
-        )  # fmt: skip
+        self.kernel = compile_kernel(operate, bound, (0, 0, self.call), label=label, debug=True)
 
     def run(self, name: str, record: np.record, action: Any = 0) -> int:
         """Call a rule; what it returns. What it wrote is in the arrays."""
         number = 0 if np.ndim(action) else int(action)
         self.states[0] = record
-        self.vectors[:] = 0
-        self.planes[:] = 0
-        self.logits[:] = 0
-        self.actions[:] = action_room(self.game)
+        for array in (self.reward, self.returns, self.planes, self.logits):
+            array[:] = 0
+        self.play.actions[:] = action_array(self.game)
         if np.ndim(action):
-            self.actions[0] = action
-        return int(self.kernel.call(*self._arguments(OPERATIONS.index(name), number)))
+            self.play.actions[0] = action
+        return int(self.kernel.call(OPERATIONS.index(name), number, self.call))
 
 
 def _compile(case: Case) -> _Compiled | None:
@@ -204,9 +202,9 @@ def _lock_step(case: Case, compiled: _Compiled) -> None:
             name = "chance" if weights else "legal"
             with _noted(case, name, position):
                 count = compiled.run(name, position.record)
-                _compare(case, name, listed, compiled.actions[:count].tolist(), position)
+                _compare(case, name, listed, compiled.play.actions[:count].tolist(), position)
                 if weights:
-                    given = compiled.probabilities[:count].tolist()
+                    given = compiled.play.probabilities[:count].tolist()
                     _compare(case, "the probabilities of chance", weights, given, position)
     for after in case.taken:
         assert after.parent is not None
@@ -220,7 +218,7 @@ def _lock_step(case: Case, compiled: _Compiled) -> None:
     for position, values in case.heuristics:
         with _noted(case, "heuristic", position):
             compiled.run("heuristic", position.record)
-            _compare(case, "heuristic", values, compiled.vectors[0], position)
+            _compare(case, "heuristic", values, compiled.reward, position)
     for position, logits in case.priors:
         with _noted(case, "priors", position):
             compiled.run("priors", position.record)
@@ -229,7 +227,7 @@ def _lock_step(case: Case, compiled: _Compiled) -> None:
         with _noted(case, "exact", position):
             result = compiled.run("exact", position.record)
             _compare(case, "whether exact knows", [int(known)], [result], position)
-            _compare(case, "exact", values, compiled.vectors[0], position)
+            _compare(case, "exact", values, compiled.reward, position)
 
 
 @contextmanager
@@ -249,8 +247,8 @@ def _compare_bounds(case: Case, compiled: _Compiled, position: Position) -> None
         low, high = case.game.box(position.record)
         dim = compiled.run("bounds", position.record)
         _compare(case, "the dimension of bounds", len(low), dim, position)
-        _compare(case, "low of bounds", low, compiled.actions[1, :dim], position)
-        _compare(case, "high of bounds", high, compiled.actions[2, :dim], position)
+        _compare(case, "low of bounds", low, compiled.play.actions[1, :dim], position)
+        _compare(case, "high of bounds", high, compiled.play.actions[2, :dim], position)
 
 
 def _compare_step(case: Case, compiled: _Compiled, after: Position) -> None:
@@ -259,7 +257,7 @@ def _compare_step(case: Case, compiled: _Compiled, after: Position) -> None:
     for name in case.game.dtype.names or ():
         what = f"field {name!r} after step"
         _compare(case, what, after.record[name], record[name], after)
-    _compare(case, "the reward of step", after.reward, compiled.vectors[0], after)
+    _compare(case, "the reward of step", after.reward, compiled.reward, after)
 
 
 def _compare(case: Case, what: str, plain: Any, compiled: Any, position: Position) -> None:
@@ -294,22 +292,22 @@ def _decisions(case: Case, most: int) -> list[Position]:
     return positions[:: max(1, -(-len(positions) // most))]
 
 
-def _look_at_draws(case: Case, compiled: _Compiled, wise: bool) -> None:
+def _look_at_draws(case: Case, compiled: _Compiled, is_heuristic: bool) -> None:
     """Compare random_action with the legal actions."""
     if case.game.rules.random_action is None or case.game.is_continuous:
         return
     case.checked.add("random-action-support")
-    case.checked |= set() if wise else {"random-action-uniform"}
+    case.checked |= set() if is_heuristic else {"random-action-uniform"}
     legal_of = {id(position): listed for position, listed, _ in case.listed}
     for position in _decisions(case, 20):
         with _noted(case, "random_action", position):
             listed = legal_of[id(position)]
             draws = [compiled.run("random_action", position.record) for _ in range(NUM_DRAWS)]
-            _check_draws(case, position, listed, draws, wise)
+            _check_draws(case, position, listed, draws, is_heuristic)
 
 
 def _check_draws(
-    case: Case, position: Position, listed: list[int], draws: list[int], wise: bool
+    case: Case, position: Position, listed: list[int], draws: list[int], is_heuristic: bool
 ) -> None:
     illegal = set(draws) - set(listed)
     if illegal:
@@ -317,7 +315,7 @@ def _check_draws(
         case.found("random-action-support", text, position)
         return
     expected = len(draws) / len(listed)
-    if wise or expected < 30:
+    if is_heuristic or expected < 30:
         return
     counts = np.array([draws.count(action) for action in listed])
     if (counts == 0).any():
@@ -333,7 +331,7 @@ def _check_draws(
         case.found("random-action-uniform", f"random_action drew {shares}", position)
 
 
-def _look_at_playout(case: Case, compiled: _Compiled, wise: bool) -> None:
+def _look_at_playout(case: Case, compiled: _Compiled, is_heuristic: bool) -> None:
     """Compare the mean returns of playout with those of step-by-step play."""
     if case.game.rules.playout is None:
         return
@@ -345,29 +343,29 @@ def _look_at_playout(case: Case, compiled: _Compiled, wise: bool) -> None:
             with case.errors_of("playout", position):
                 case.game._call("playout", StateView(record), rng, reward)
             with _noted(case, "playout", position):
-                compiled.rng[:] = make_rng(1)
+                compiled.play.rng[:] = make_rng(1)
                 compiled.run("playout", position.record)
-                _compare(case, "the return of playout", reward, compiled.vectors[0], position)
-                _check_means(case, compiled, position, wise)
+                _compare(case, "the return of playout", reward, compiled.reward, position)
+                _check_means(case, compiled, position, is_heuristic)
         except Stop:
             continue
 
 
-def _check_means(case: Case, compiled: _Compiled, position: Position, wise: bool) -> None:
+def _check_means(case: Case, compiled: _Compiled, position: Position, is_heuristic: bool) -> None:
     limit = case.game.max_plies or ENDLESS
     own, steps = np.zeros((2, NUM_DRAWS // 2, case.game.num_players))
     for i in range(len(own)):
         compiled.run("playout", position.record)
-        own[i] = compiled.vectors[0]
+        own[i] = compiled.reward
         compiled.run("play", position.record, limit)
-        steps[i] = compiled.vectors[1]
+        steps[i] = compiled.returns
     if not np.isfinite(own).all():
         case.found("playout-agrees", "playout paid a reward that is not finite", position)
         return
     # Squares too: if both players win equally often, the means are 0 whatever is paid.
     both = [np.hstack([returns, returns**2]) for returns in (own, steps)]
     error = np.sqrt((both[0].var(0) + both[1].var(0)) / len(own)) + 1e-9
-    if not wise and (abs(both[0].mean(0) - both[1].mean(0)) > 7 * error).any():
+    if not is_heuristic and (abs(both[0].mean(0) - both[1].mean(0)) > 7 * error).any():
         text = (
             f"playout pays {np.round(own.mean(0), 3).tolist()} on average (squared "
             f"{np.round((own**2).mean(0), 3).tolist()}), play step by step "
@@ -449,9 +447,10 @@ def check(
     *,
     episodes: int = 200,
     seed: int = 0,
-    wise: bool = False,
+    heuristic: bool = False,
     max_states: int = 200_000,
     num_simulations: int = 20_000,
+    **unknown: Any,
 ) -> Report:
     """A report on whether a game keeps its contract: the rules checked, and the findings.
 
@@ -461,11 +460,14 @@ def check(
     Args:
         game: a game, or its text, as `connect_four(rows=5)` or `my_game.py`.
         episodes: random episodes to play; fewer if they are long.
-        wise: whether random_action and playout play better than at random, on purpose.
+        heuristic: whether random_action and playout play better than at random, on purpose.
         max_states: a game with at most this many states is solved, and searches are compared with
             the exact values.
         num_simulations: of those searches; 0 for none.
     """
+    for name in unknown:
+        hint = ", which is now called heuristic" if name == "wise" else ""
+        raise TypeError(f"check has no option {name!r}{hint}")
     began = time.perf_counter()
     game = specs.as_game(game)
     case = Case(game, seed)
@@ -483,7 +485,7 @@ def check(
             look_at_pickle(case)
             if digest_of(game.data) != before:
                 case.found("data-changed", "a rule wrote into data")
-            solution = _examine_compiled(case, first, wise, max_states, num_simulations, seed)
+            solution = _examine_compiled(case, first, heuristic, max_states, num_simulations, seed)
         except Stop:
             pass
     order = {rule: i for i, rule in enumerate(RULES)}
@@ -500,7 +502,12 @@ def check(
 
 
 def _examine_compiled(
-    case: Case, first: Position, wise: bool, max_states: int, num_simulations: int, seed: int
+    case: Case,
+    first: Position,
+    is_heuristic: bool,
+    max_states: int,
+    num_simulations: int,
+    seed: int,
 ) -> Solution | None:
     """Run the checks that need compiled code, as far as that is safe; the solution, if any."""
     if interpreted() or _DANGEROUS & set(case.findings):
@@ -512,8 +519,8 @@ def _examine_compiled(
     if case.has_errors:
         return None
     _look_at_length(case, compiled, first)
-    _look_at_draws(case, compiled, wise)
-    _look_at_playout(case, compiled, wise)
+    _look_at_draws(case, compiled, is_heuristic)
+    _look_at_playout(case, compiled, is_heuristic)
     if case.has_errors or num_simulations == 0 or case.game.is_continuous:
         return None
     return _look_at_search(case, first, max_states, num_simulations, seed)

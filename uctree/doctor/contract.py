@@ -92,11 +92,11 @@ RULES: dict[str, tuple[str, str, str]] = {
         "Usual reasons: uint64 mixed with int64, a product beyond 64 bits, small integers from "
         "arrays, which NumPy wraps around. Convert with int(...), and compute in int64."),
     "random-action-support": (ERROR, "random_action draws every legal action, and no other",
-        "Draw from what legal lists; pass wise=True if it omits some on purpose."),
+        "Draw from what legal lists; pass heuristic=True if it omits some on purpose."),
     "random-action-uniform": (WARNING, "random_action draws all legal actions equally often",
-        "Pass wise=True if it prefers some on purpose."),
+        "Pass heuristic=True if it prefers some on purpose."),
     "playout-agrees": (ERROR, "playout pays on average what step-by-step play pays",
-        "Pay the same players, discount as steps do; pass wise=True if it plays better."),
+        "Pay the same players, discount as steps do; pass heuristic=True if it plays better."),
     "search-against-exact": (WARNING, "a search finds the best action by exact values",
         "Check heuristic, playout and random_action: they may mislead the search. If they are "
         "right, random playouts mislead here; use a larger budget or a smaller c."),

@@ -6,12 +6,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from uctree import evaluators, specs
-from uctree.engine.bindings import action_room, game_bindings
+from uctree.engine.bindings import action_array, game_bindings
 from uctree.engine.compile import compile_kernel
 from uctree.errors import BrokenGame
 from uctree.game import CHANCE, ENDLESS, OVER, Game, make_rng
@@ -52,15 +52,14 @@ def rule_speed(game: Game | str, *, seconds: float = 0.3, seed: int = 0) -> Rule
     taken: np.ndarray = np.zeros(NUM_SAMPLES, np.int64)
     if game.is_continuous:
         taken = np.zeros((NUM_SAMPLES, game.dim))
-    arguments = (
-        states, samples, taken, action_room(game),
-        np.zeros(game.max_outcomes + 1024), np.zeros((2, game.num_players)), make_rng(seed),
-        game.max_plies or ENDLESS, game.data,
-    )  # fmt: skip
-    kernel = compile_kernel(time_rules, bound, (*arguments, 0, 1), label=f"{game.name}: rule speed")
+    reward, returns = np.zeros((2, game.num_players))
+    rng, probabilities = make_rng(seed), np.zeros(game.max_outcomes + 1024)
+    play = Play(action_array(game), probabilities, reward, returns, rng, rng, game.data)
+    bench = Bench(states, samples, taken, play, game.max_plies or ENDLESS)
+    kernel = compile_kernel(time_rules, bound, (bench, 0, 1), label=f"{game.name}: rule speed")
 
     def run(operation: int, repeats: int) -> int:
-        count = int(kernel.call(*arguments, operation, repeats))
+        count = int(kernel.call(bench, operation, repeats))
         if count < 0:
             raise BrokenGame(f"the rules of {game.name} are wrong; print uctree.check(game)")
         return count
@@ -95,65 +94,68 @@ def _seconds_per_call(run: Callable[[int], int], seconds: float) -> float:
         repeats *= 4
 
 
-def time_rules(
-    states: Any, samples: Any, taken: np.ndarray, actions: np.ndarray, probabilities: np.ndarray,
-    vectors: np.ndarray, rng: np.ndarray, limit: int, data: Any, operation: int, repeats: int,
-) -> int:  # fmt: skip
+class Bench(NamedTuple):
+    """What the measured operations read and write."""
+
+    states: Any  # [2]: the start, and a copy that is played
+    samples: Any  # [NUM_SAMPLES], decision states
+    taken: np.ndarray  # [NUM_SAMPLES], the action that was drawn there
+    play: Play
+    limit: int  # plies of an episode
+
+
+def time_rules(bench: Bench, operation: int, repeats: int) -> int:
     """Repeat one operation; the number of repetitions, negative if the rules are wrong."""
-    returns, reward = vectors[0], vectors[1]
+    states, samples, play = bench.states, bench.samples, bench.play
     if operation == PLAYOUT:
         for _ in range(repeats):
             states[1] = states[0]
-            play = Play(actions, probabilities, reward, returns, rng, rng, data)
-            status = play_on(play, states[1], limit)
+            status = play_on(play, states[1], bench.limit)
             if status != DONE:
                 return -1
         return repeats
     if operation == SAMPLE:
-        return sample_states(
-            states, samples, taken, actions, probabilities, reward, rng, limit, data, repeats
-        )
+        return sample_states(bench, repeats)
     num_samples = samples.shape[0]
     total = 0
     for i in range(repeats):
         j = i % num_samples
         if operation == LEGAL:
-            total += legal(samples[j], actions, data)
+            total += legal(samples[j], play.actions, play.data)
         elif operation == RANDOM_ACTION:
             if HAS_RANDOM_ACTION:
                 if IS_CONTINUOUS:
-                    random_action(samples[j], actions[0], rng, data)
+                    random_action(samples[j], play.actions[0], play.rng, play.data)
                 else:
-                    total += random_action(samples[j], rng, data)
+                    total += random_action(samples[j], play.rng, play.data)
         else:
             states[1] = samples[j]
             if operation == STEP:
-                step(states[1], taken[j], reward, data)
+                step(states[1], bench.taken[j], play.reward, play.data)
             total += states[1].to_play
     # Use the result, so that the compiler does not remove its computation.
-    reward[0] = float(total)
+    play.reward[0] = float(total)
     return repeats
 
 
-def sample_states(
-    states: Any, samples: Any, taken: np.ndarray, actions: np.ndarray, probabilities: np.ndarray,
-    reward: np.ndarray, rng: np.ndarray, limit: int, data: Any, count: int,
-) -> int:  # fmt: skip
+def sample_states(bench: Bench, count: int) -> int:
     """Fill `samples` with decision states of random play; the number of states plus episodes."""
+    states, taken = bench.states, bench.taken
+    actions, rng, data = bench.play.actions, bench.play.rng, bench.play.data
     num_taken = 0
     episodes = 0
     while num_taken < count:
         states[1] = states[0]
         episodes += 1
-        for _ in range(limit):
+        for _ in range(bench.limit):
             player = states[1].to_play
             if player == OVER or num_taken == count:
                 break
             if HAS_CHANCE and player == CHANCE:
-                action = draw_chance(states[1], actions, probabilities, rng, data)
+                action = draw_chance(states[1], actions, bench.play.probabilities, rng, data)
             else:
                 action = draw_sample(states[1], actions, rng, data)
-                samples[num_taken] = states[1]
+                bench.samples[num_taken] = states[1]
                 if IS_CONTINUOUS:
                     for j in range(DIM):
                         taken[num_taken, j] = actions[0, j]
@@ -163,7 +165,7 @@ def sample_states(
             if action < 0:
                 return -1
             if IS_CONTINUOUS:
-                step(states[1], actions[0], reward, data)
+                step(states[1], actions[0], bench.play.reward, data)
             else:
-                step(states[1], action, reward, data)
+                step(states[1], action, bench.play.reward, data)
     return num_taken + episodes

@@ -77,7 +77,7 @@ def _vector_bindings(game: Game) -> dict[str, Any]:
     }
 
 
-def action_room(game: Game) -> np.ndarray:
+def action_array(game: Game) -> np.ndarray:
     """The array to which kernels write legal actions or outcomes; or one action that is a vector.
 
     Guards follow the last action, to detect a `legal` that writes too many. A vector is the first
@@ -85,10 +85,10 @@ def action_room(game: Game) -> np.ndarray:
     """
     if game.action_space is None:
         return np.full(2 * max(game.num_actions, game.max_outcomes) + 1024, GUARD, np.int32)
-    room = np.zeros((3, game.dim))
+    actions = np.zeros((3, game.dim))
     if isinstance(game.action_space, Box):
-        room[1], room[2] = game.action_space.low, game.action_space.high
-    return room
+        actions[1], actions[2] = game.action_space.low, game.action_space.high
+    return actions
 
 
 def bound_rule(game: Game, name: str) -> Callable[..., Any]:

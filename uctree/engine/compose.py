@@ -19,7 +19,7 @@ from uctree.engine.compile import Kernel, compile_kernel, interpreted
 from uctree.engine.identity import rules_fingerprint
 from uctree.engine.options import Options
 from uctree.engine.queue import EvaluationQueue
-from uctree.engine.recent import table_of
+from uctree.engine.recent import MOST_KERNELS, table_of
 from uctree.engine.storage import OneTree, Storage, one_tree_arrays
 from uctree.engine.workspace import Arrays, Workspace, arrays_of, keeps_best
 from uctree.game import Game
@@ -58,9 +58,6 @@ class Composition:
         return manifest
 
 
-MOST_KERNELS = 64  # of a game, kept in memory
-
-
 def compose(game: Game, options: Options, *, many: bool = False) -> Composition:
     """The kernel for these options, from memory, from disk, or compiled now.
 
@@ -69,6 +66,7 @@ def compose(game: Game, options: Options, *, many: bool = False) -> Composition:
     """
     layout = options.layout(game, many=many)
     widening = options.widening
+    # Whatever `bindings` and the dtypes below depend on; tests/engine/test_compose.py compares.
     key = (
         options.selection.functions(), options.root_selection.functions(),
         options.root_selection != options.selection, options.backup.gather,
@@ -79,7 +77,7 @@ def compose(game: Game, options: Options, *, many: bool = False) -> Composition:
         None if options.proposal is None else options.proposal.key,
         None if options.refine is None else options.refine.key,
         options.opponents, options.ties, options.in_flight, options.sees_range(game),
-        options.check, options.debug, interpreted(),
+        options.shares_tree, options.check, options.debug, interpreted(),
     )  # fmt: skip
     known = table_of(game, "kernels", MOST_KERNELS)
     found = known.get(key)

@@ -41,8 +41,8 @@ from uctree.kernels.batching import (
     begin_budget,
 )  # fmt: skip
 from uctree.kernels.context import Batch
+from uctree.kernels.evaluation import weigh
 from uctree.kernels.records import FIRST_BLOCK, MOST_VISITS, NONE
-from uctree.kernels.simulation import weigh
 from uctree.kernels.status import DONE, NEED_CAPACITY, WAITING
 from uctree.tree import Tree, edge_dtype
 
@@ -281,6 +281,40 @@ class Driver:
         return self.storage.root_arrays["noises"][number, :count].copy()
 
 
+# --- budgets -------------------------------------------------------------------------------------
+
+
+class Pieces:
+    """How many simulations to run before looking at the clock, from how long others took."""
+
+    def __init__(self, first: int, rate: float = 0.0) -> None:
+        self.size, self.rate = first, rate  # simulations, and simulations per second
+
+    def adapt(self, simulations: int, seconds: float, *, longest: int, goal: float) -> None:
+        """Let the next piece take about `goal` seconds, because these simulations took `seconds`.
+
+        Args:
+            longest: the most simulations of the next piece.
+        """
+        self.rate = simulations / max(1e-6, seconds)
+        self.size = max(1, min(longest, int(self.rate * goal)))
+
+
+def _reserve(options: Options, tree: Tree, num_workers: int = 1) -> int:
+    """How many free edges a tree must have before a simulation."""
+    game, layout = tree.game, tree.layout
+    if layout.dim:  # the largest block may double
+        used = int(tree.head["used"][0])
+        blocks = 4 * max(FIRST_BLOCK, int(tree.edges["num_edges"][:used].max()))
+        return num_blocks(game, options) * blocks
+    reserve = num_workers * options.leaves * (game.num_actions + game.max_outcomes + 1)
+    if layout.appends:  # blocks double, and a path has many
+        reserve *= 8
+    if layout.sparse:  # a block of edges may double
+        reserve += 2 * game.num_actions + FIRST_BLOCK
+    return reserve
+
+
 # --- one tree ------------------------------------------------------------------------------------
 
 
@@ -320,9 +354,10 @@ class TreeSearch:
             worker.work.lock = workers[0].work.lock
             worker.work.work["worker"] = 1 + number
         # The speed of an earlier search saves the first pieces, which only measure it.
-        self.rate = workers[0].rate
-        self.piece = max(1, min(self.LONGEST_FIRST, int(self.rate * self.PIECE_SECONDS)))
-        reserve = _reserve(composition, tree, num_workers)
+        rate = workers[0].rate
+        first = max(1, min(self.LONGEST_FIRST, int(rate * self.PIECE_SECONDS)))
+        self.pieces = Pieces(first, rate)
+        reserve = _reserve(options, tree, num_workers)
         self.storage = OneTree(tree, workers[0].root_arrays, max_bytes, reserve)
         self.driver = Driver(composition, self.storage, workers)
         self._queue_head["budget"] = num_simulations or 1
@@ -360,16 +395,15 @@ class TreeSearch:
                 return "full"
             if until is not None:
                 left = min(left, until - before)
-            piece = min(left, max(self.piece, self.composition.options.leaves))
-            if self.rate and deadline < math.inf:
-                piece = min(piece, max(1, int(self.rate * (deadline - now))))
+            piece = min(left, max(self.pieces.size, self.composition.options.leaves))
+            if self.pieces.rate and deadline < math.inf:
+                piece = min(piece, max(1, int(self.pieces.rate * (deadline - now))))
             if self._simulate(piece, most=left):
                 return "solved"
             clock, done = time.perf_counter(), self.simulations
-            self.rate = (done - before) / max(1e-6, clock - now)
             # Pieces grow slowly, so that short searches are sampled several times as well.
-            longest = min(8 * self.piece, max(self.FIRST_PIECES, done))
-            self.piece = max(1, min(longest, int(self.rate * self.PIECE_SECONDS)))
+            longest = min(8 * self.pieces.size, max(self.FIRST_PIECES, done))
+            self.pieces.adapt(done - before, clock - now, longest=longest, goal=self.PIECE_SECONDS)
             self.samples.note(self.tree, done, clock)
             if look is not None:
                 look()
@@ -447,19 +481,8 @@ class TreeSearch:
         self.tree.resize(0)
         self._best = self.best_seen()
         self._part_times = self.part_times()
-        self.driver.workers[0].rate = self.rate
+        self.driver.workers[0].rate = self.pieces.rate
         give_back(self.driver.workers)
-
-
-def _reserve(composition: Composition, tree: Tree, num_workers: int) -> int:
-    """How many free edges the tree must have before a simulation."""
-    game, options = tree.game, composition.options
-    if tree.layout.dim:  # the largest block may double
-        used = int(tree.head["used"][0])
-        blocks = 4 * max(FIRST_BLOCK, int(tree.edges["num_edges"][:used].max()))
-        return num_blocks(game, options) * blocks
-    reserve = num_workers * options.leaves * (game.num_actions + 1)
-    return 8 * reserve if tree.layout.appends else reserve  # blocks double, and a path has many
 
 
 # --- many trees ----------------------------------------------------------------------------------
@@ -516,11 +539,7 @@ class BatchedSearch:
         example = Tree(game, game.start(), layout, 1, 1)
         if self.options.sees_range(game):
             example.forget_range(seen=True)
-        reserve = self.options.leaves * (game.num_actions + game.max_outcomes + 1)
-        if layout.appends:
-            reserve *= 8
-        if layout.sparse:  # a block of edges may double
-            reserve += 2 * game.num_actions + FIRST_BLOCK
+        reserve = _reserve(self.options, example)
         self._storage = ManyTrees(example, self.options, num_trees, reserve)
         rngs = np.zeros((num_trees, 1), np.uint64)
         worker = Worker(self.composition, example.state, num_trees, rngs)
@@ -529,7 +548,7 @@ class BatchedSearch:
         # A Python evaluator ends a call of the kernel anyway.
         self._has_pieces = self.options.evaluator.batch is None
         self._budgets = np.zeros(num_trees, np.int64)
-        self._piece, self._num_begun = self.FIRST_PIECE, 0  # simulations, of all trees
+        self._pieces, self._num_begun = Pieces(self.FIRST_PIECE), 0  # of all trees
         worker.queue.queues["stops_when_ready"] = self._has_pieces
         worker.queue.queues["resumes_first"] = True  # answers come in batches
         if self._latent is not None:
@@ -615,7 +634,7 @@ class BatchedSearch:
         """How many simulations each of these trees may begin in the next call of the kernel."""
         simulations = self._storage.tree_arrays()["heads"]["simulations"][trees, 0]
         simulations[self._driver.queue.queues["phase"][trees] == RESET] = 0
-        share = max(1, self._piece // self._num_searching)
+        share = max(1, self._pieces.size // self._num_searching)
         pieces = np.minimum(share, self._budgets[trees] - simulations)
         self._num_begun += int(pieces.sum())
         return pieces
@@ -631,8 +650,8 @@ class BatchedSearch:
     def _size_pieces(self, seconds: float) -> None:
         """Adapt the pieces to the seconds that the last ones took."""
         if self._num_begun:
-            fits = int(self._num_begun * self.PIECE_SECONDS / max(1e-6, seconds))
-            self._piece = max(1, min(8 * self._num_begun, fits))
+            longest = 8 * self._num_begun
+            self._pieces.adapt(self._num_begun, seconds, longest=longest, goal=self.PIECE_SECONDS)
         self._num_begun = 0
 
     def _stop(self) -> None:
@@ -840,10 +859,8 @@ def read_gumbel(
         out[0] = gumbel.choose_root(count, q, prior, visits, raw, draws, most, parameters, out)
         return
     completion = gumbel.mixed_value(count, q, prior, visits, raw)
-    total = gumbel.improve(
-        count, q, prior, visits, completion, parameters[gumbel.C_VISIT],
-        parameters[gumbel.C_SCALE], parameters[gumbel.RESCALE], out,
-    )  # fmt: skip
+    edges = gumbel.Completed(count, q, prior, visits, completion)
+    total = gumbel.improve(edges, parameters, out)
     for i in range(count):
         out[i] /= total
 

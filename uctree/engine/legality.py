@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from uctree.engine.bindings import action_room, bound_rule
+from uctree.engine.bindings import action_array, bound_rule
 from uctree.engine.compile import Kernel, compile_kernel, interpreted
-from uctree.engine.recent import table_of
+from uctree.engine.recent import MOST_KERNELS, table_of
 from uctree.engine.workspace import key_ranges, key_views
 from uctree.errors import UctreeError
 from uctree.game import Game, StateViews
@@ -80,14 +80,11 @@ def _walk(tree: Tree, depth: int) -> Walk:
         edges=tree.edges, states=states, path=np.zeros((depth, 2), np.int64),
         is_done=np.zeros(size, bool),
         keys=np.zeros((size if tree.layout.shared else 0, 2), np.uint64),
-        actions=action_room(game), probabilities=np.zeros(game.max_outcomes + 1024),
+        actions=action_array(game), probabilities=np.zeros(game.max_outcomes + 1024),
         reward=np.zeros(game.num_players), stamps=np.zeros(game.num_actions, np.int64),
         num_nodes=np.zeros(1, np.int64), key_bytes=key_bytes, key_words=key_words,
         key_ranges=key_ranges(game), data=game.data,
     )  # fmt: skip
-
-
-MOST_KERNELS = 64  # of a game, kept in memory
 
 
 def _kernel(game: Game, layout: Layout, walk: Walk) -> Kernel:

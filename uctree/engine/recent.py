@@ -7,6 +7,8 @@ from typing import Generic, TypeVar
 
 from uctree.game import Game
 
+MOST_KERNELS = 64  # of a game and a kind, kept in memory
+
 Key = TypeVar("Key")
 Value = TypeVar("Value")
 

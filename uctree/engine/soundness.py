@@ -143,15 +143,15 @@ def _link_faults(tree: Any, _: np.ndarray) -> _Faults:
     first, num_edges = (np.ascontiguousarray(edges[n]).astype(int) for n in ("first", "num_edges"))
     num_legal = edges["num_legal"].astype(int) if layout.lazy else np.zeros_like(first)
     has_edges = first != NONE
-    room = np.where(has_edges, block_rooms(num_edges, num_legal, layout.appends), 0)
-    yield (first + room > len(edges)).any(), "a node has edges outside the tree"
+    capacity = np.where(has_edges, block_capacities(num_edges, num_legal, layout.appends), 0)
+    yield (first + capacity > len(edges)).any(), "a node has edges outside the tree"
     may_be_bare = num_legal > 0 if not layout.appends else True
     yield (has_edges & (num_edges == 0) & ~may_be_bare).any(), "a node has a block without edges"
     yield (~has_edges & (num_edges > 0)).any(), "a node without a block has edges"
     crowded = (num_legal > 0) & (num_edges > num_legal)
     yield crowded.any(), "a node has more edges than legal actions"
     is_live = np.zeros(len(edges), bool)
-    yield from _walk_faults(tree, first, room, is_live)
+    yield from _walk_faults(tree, first, capacity, is_live)
     yield from _number_faults(edges[is_live])
     if layout.dim:
         nodes = np.flatnonzero(is_live & has_edges)
@@ -160,10 +160,10 @@ def _link_faults(tree: Any, _: np.ndarray) -> _Faults:
         yield not inside.all(), f"an edge has a vector outside of {tree.game.action_space}"
 
 
-def block_rooms(num_edges: np.ndarray, num_legal: np.ndarray, appends: bool) -> np.ndarray:
+def block_capacities(num_edges: np.ndarray, num_legal: np.ndarray, appends: bool) -> np.ndarray:
     """The sizes of the blocks that hold these numbers of edges, as `records.capacity_of`.
 
-    >>> block_rooms(np.array([2, 5, 5]), np.array([3, 40, 0]), False)
+    >>> block_capacities(np.array([2, 5, 5]), np.array([3, 40, 0]), False)
     array([3, 8, 5])
     """
     doubled = 1 << np.ceil(np.log2(np.maximum(FIRST_BLOCK, num_edges))).astype(int)
@@ -172,7 +172,9 @@ def block_rooms(num_edges: np.ndarray, num_legal: np.ndarray, appends: bool) -> 
     return rooms
 
 
-def _walk_faults(tree: Any, first: np.ndarray, room: np.ndarray, is_live: np.ndarray) -> _Faults:
+def _walk_faults(
+    tree: Any, first: np.ndarray, capacity: np.ndarray, is_live: np.ndarray
+) -> _Faults:
     """Faults of the links, found by a walk from the root; sets `is_live` of the records it meets.
 
     Blocks that are adjacent and disjoint hold no record twice, so that links have no cycle. If
@@ -191,10 +193,10 @@ def _walk_faults(tree: Any, first: np.ndarray, room: np.ndarray, is_live: np.nda
         is_node[nodes] = is_live[nodes] = True
         nodes = nodes[first[nodes] != NONE]
         starts.append(first[nodes])
-        sizes.append(room[nodes])
-        num_members += int(room[nodes].sum())
+        sizes.append(capacity[nodes])
+        num_members += int(capacity[nodes].sum())
         yield num_members >= used, "two nodes have the same edges, or edges lead in a cycle"
-        members = _spans(first[nodes], room[nodes])
+        members = _spans(first[nodes], capacity[nodes])
         is_live[members] = True
         nodes = members
         if shared:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from uctree.engine.bindings import action_room
+from uctree.engine.bindings import action_array
 from uctree.engine.options import Options
 from uctree.errors import BrokenGame
 from uctree.game import ENDLESS, Game
@@ -66,18 +66,19 @@ class Workspace:
     def reset(self, state: np.record) -> None:
         """Forget an earlier search, to begin another with the same options."""
         self.work.view(np.uint8)[:] = np.frombuffer(self._fresh, np.uint8)
-        self.work["limits"][0, 2] = _plies_left(self.game, state)
+        self.work["plies_left"] = _plies_left(self.game, state)
         self.states[0] = state
 
     def _fill(self, game: Game, options: Options, plies_left: int) -> None:
         work, evaluator = self.work[0], options.evaluator
         longest = ENDLESS if evaluator.max_plies is None else evaluator.max_plies
-        work["actions"] = work["drawn"] = action_room(game)
+        work["actions"] = work["drawn"] = action_array(game)
         if options.proposal is not None:
             work["proposal"][: len(options.proposal.parameters)] = options.proposal.parameters
         if options.refine is not None:
             work["refine"][: len(options.refine.parameters)] = options.refine.parameters
-        work["limits"] = (evaluator.num_playouts, longest, plies_left)
+        work["num_playouts"], work["longest_playout"] = evaluator.num_playouts, longest
+        work["plies_left"] = plies_left
         work["parameters"][: len(options.selection.parameters)] = options.selection.parameters
         root_parameters = options.root_selection.parameters
         work["root_parameters"][: len(root_parameters)] = root_parameters
@@ -92,11 +93,12 @@ class Workspace:
         if options.widening is not None:
             given = options.widening
             most = game.num_actions if given.most is None else given.most
-            work["widening"] = (given.k, given.alpha, given.ceil, most)
+            work["widening_k"], work["widening_alpha"] = given.k, given.alpha
+            work["widening_rounding"], work["most_edges"] = given.ceil, most
         if keeps_best(game):
             work["best_return"] = -math.inf
         if isinstance(options.chance, Widening):
-            work["outcome_widening"] = (options.chance.k, options.chance.alpha)
+            work["outcome_k"], work["outcome_alpha"] = options.chance.k, options.chance.alpha
 
 
 def work_dtype(game: Game, options: Options, layout: Layout) -> np.dtype:
@@ -104,7 +106,7 @@ def work_dtype(game: Game, options: Options, layout: Layout) -> np.dtype:
     actions, players = game.num_actions, game.num_players
     largest = max(actions, game.max_outcomes)
     chooses = any(r.choose is not None for r in (options.selection, options.root_selection))
-    room = action_room(game)
+    array = action_array(game)
     wide = largest if chooses or options.root_noise is not None else 1
     return np.dtype(
         [
@@ -122,7 +124,9 @@ def work_dtype(game: Game, options: Options, layout: Layout) -> np.dtype:
             ("clock", np.int64),
             ("times", np.int64, (4,)),
             ("stamp", np.int64),
-            ("limits", np.int64, (3,)),  # playouts, plies of a playout, plies left
+            ("num_playouts", np.int64),  # of a leaf
+            ("longest_playout", np.int64),  # plies
+            ("plies_left", np.int64),  # after the root
             ("parameters", float, (max(1, len(options.selection.parameters)),)),
             ("root_parameters", float, (max(1, len(options.root_selection.parameters)),)),
             ("backup_parameter", float),
@@ -131,10 +135,14 @@ def work_dtype(game: Game, options: Options, layout: Layout) -> np.dtype:
             ("amaf_threshold", np.int64),
             ("amaf_nodes", np.int64, (players,)),
             ("amaf_first", np.int64),
-            ("widening", float, (4,)),
-            ("outcome_widening", float, (2,)),
-            ("actions", room.dtype, room.shape),
-            ("drawn", room.dtype, room.shape),  # of playouts; the leaf's actions stay
+            ("widening_k", float),
+            ("widening_alpha", float),
+            ("widening_rounding", float),  # 1 rounds up
+            ("most_edges", np.int64),  # of a node that widens
+            ("outcome_k", float),
+            ("outcome_alpha", float),
+            ("actions", array.dtype, array.shape),
+            ("drawn", array.dtype, array.shape),  # of playouts; the leaf's actions stay
             ("proposal", float, (8,)),
             ("probabilities", float, (game.max_outcomes + 1024,)),
             ("logits", float, (actions if layout.priors else 1,)),

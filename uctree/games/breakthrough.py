@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from uctree.bits import nth_bit, popcount
-from uctree.game import OVER, Game, random_below
+from uctree.game import OVER, Game, mirrored_cells, random_below
 
 # Boards are sets of cells in one uint64. Compiled code turns a uint64 with a signed number into a
 # float, so every number that is combined with one is a uint64 too.
@@ -154,7 +154,6 @@ def breakthrough(rows: int = 8, cols: int = 8) -> Game:
 
 def mirror(rows, cols):
     """The identity and the reflection of the columns, for actions and for cells of observations."""
-    cells = np.arange(rows * cols).reshape(rows, cols)
     moves = np.arange(3 * rows * cols).reshape(rows, cols, 3)
     actions = np.array([moves.ravel(), moves[:, ::-1, ::-1].ravel()])
-    return actions, np.array([cells.ravel(), cells[:, ::-1].ravel()])
+    return actions, mirrored_cells(rows, cols)

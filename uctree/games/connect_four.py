@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from uctree.bits import nth_bit, popcount
-from uctree.game import OVER, Game, random_below
+from uctree.game import OVER, Game, mirrored_cells, random_below
 
 ENDING = 12  # free cells; each further one at least doubles the time of a playout
 UNKNOWN = 2
@@ -234,6 +234,4 @@ def connect_four(rows: int = 6, cols: int = 7, playouts: str = "uniform") -> Gam
 
 def mirror(rows, cols):
     """The identity and the reflection of the columns, for actions and for cells of observations."""
-    columns = np.arange(cols)
-    cells = np.arange(rows * cols).reshape(rows, cols)
-    return np.array([columns, columns[::-1]]), np.array([cells.ravel(), cells[:, ::-1].ravel()])
+    return mirrored_cells(1, cols), mirrored_cells(rows, cols)

@@ -76,11 +76,6 @@ def reply_2(x1, bound=BOUND):
 CONCAVE_BELOW = 323 / 1440  # x1 up to which the second player's payoff has a peak
 
 
-def saturation(bound=BOUND):
-    """The x1 from which on the best action of the second player is `bound`."""
-    return (323 * bound - 1585) / (220 + 1440 * bound)
-
-
 def equilibrium():
     """The sums x1, x2, x3 of the subgame perfect equilibrium.
 

@@ -21,6 +21,7 @@ from uctree.kernels import gumbel
 from uctree.kernels.backups import LEAF
 from uctree.kernels.binding import UNBOUND, noinline
 from uctree.kernels.context import Batch, Search
+from uctree.kernels.evaluation import evaluate, list_actions, place_edges
 from uctree.kernels.playouts import are_bounded
 from uctree.kernels.records import (
     CLOSED,
@@ -37,25 +38,8 @@ from uctree.kernels.records import (
 )
 from uctree.kernels.rules import HAS_BATCH_EVALUATOR, HAS_CHANCE, NUM_PLAYERS, observe
 from uctree.kernels.scoring import HALVES_ROOT, HAS_NOISE
-from uctree.kernels.simulation import (
-    arrive,
-    conclude,
-    evaluate,
-    key_hash,
-    list_actions,
-    place_edges,
-    simulate,
-    take_known,
-    walk,
-)
-from uctree.kernels.status import (
-    BAD_VALUE,
-    DONE,
-    EDGE_CLOSED,
-    NEED_CAPACITY,
-    ROOT_SOLVED,
-    WAITING,
-)
+from uctree.kernels.simulation import arrive, conclude, key_hash, simulate, take_known, walk
+from uctree.kernels.status import BAD_VALUE, DONE, EDGE_CLOSED, NEED_CAPACITY, ROOT_SOLVED, WAITING
 
 # Bound when a search is composed.
 OBSERVES = UNBOUND  # the evaluator gets observations, and its values are relative to `to_play`

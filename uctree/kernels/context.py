@@ -39,7 +39,7 @@ class Decision(NamedTuple):
 class Play(NamedTuple):
     """The arguments of a playout."""
 
-    actions: np.ndarray  # see `bindings.action_room`
+    actions: np.ndarray  # see `bindings.action_array`
     probabilities: np.ndarray  # [outcomes]
     reward: np.ndarray  # [players], of a step
     returns: np.ndarray  # [players], summed over the steps

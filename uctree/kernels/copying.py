@@ -13,6 +13,7 @@ from uctree.kernels.records import (
     NUM_VALUES,
     SHARES_NODES,
     capacity_of,
+    copy_edges,
     node_of,
     visits_of_node,
 )
@@ -34,10 +35,10 @@ def reroot(
     if budget > 0:
         count_capacity(source, used, sizes)
         least = np.int64(sizes.shape[0])
-        kept = sizes[least - 1] + np.int64(1)
-        while least > 1 and kept <= budget:
+        total = sizes[least - 1] + np.int64(1)
+        while least > 1 and total <= budget:
             least -= 1
-            kept += sizes[least - 1]
+            total += sizes[least - 1]
     return copy_subtree(source, target, root, least, forward, old_table, table)
 
 
@@ -71,13 +72,12 @@ def copy_subtree(
                     record.num_edges = 0
                     record.node_visits = 0
         if owns and record.first != NONE:
-            first, room = np.int64(record.first), capacity_of(target, edge)
+            first, capacity = np.int64(record.first), capacity_of(target, edge)
             keeps = edge == 0 or visits_of_node(target, edge) >= least
-            if keeps and used + room <= target.shape[0]:
-                for i in range(room):
-                    target[used + i] = source[first + i]
+            if keeps and used + capacity <= target.shape[0]:
+                copy_edges(source, first, target, used, capacity)
                 record.first = used
-                used += room
+                used += capacity
             else:
                 forget_edges(target, edge)
         edge += 1

@@ -39,16 +39,34 @@ class Components(NamedTuple):
     number: np.ndarray  # [num_states], int64: the component of a state
 
 
+class Traversal(NamedTuple):
+    """The memory of a search for components; int64, [num_states] each, filled with NONE."""
+
+    index: np.ndarray  # when a state was entered
+    low: np.ndarray  # the earliest entry that can be reached from it
+    stack: np.ndarray  # states whose component is not known yet
+    trail: np.ndarray  # the path to the current state
+    current: np.ndarray  # the choice of a state that is followed
+
+
+class Sweep(NamedTuple):
+    """What the states of a component count with: `values` lowered to `cap`, raised to `floor`."""
+
+    known: np.ndarray  # [num_states, players], the values of earlier components
+    values: np.ndarray  # [num_states]
+    floor: np.ndarray  # [num_states]
+    cap: float
+    sign: float  # 1 for player 0, -1 against it
+    discount: float
+
+
 PROGRESS = np.dtype([("sweeps", np.int64), ("change", np.float64)])
 
 
-def find_components(graph: Graph, components: Components, rows: np.ndarray) -> int:
-    """The number of components, written to `components` (Tarjan 1972).
-
-    Args:
-        rows: [5, num_states], int64, filled with NONE.
-    """
-    index, low, stack, trail, current = rows[0], rows[1], rows[2], rows[3], rows[4]
+def find_components(graph: Graph, components: Components, traversal: Traversal) -> int:
+    """The number of components, written to `components` (Tarjan 1972)."""
+    index, low, stack = traversal.index, traversal.low, traversal.stack
+    trail, current = traversal.trail, traversal.current
     count, placed, num_seen, num_waiting = 0, 0, 0, 0
     depth, entered = np.int64(-1), np.int64(0)
     while True:
@@ -87,7 +105,7 @@ def find_components(graph: Graph, components: Components, rows: np.ndarray) -> i
 
 
 def survey(
-    graph: Graph, components: Components, component: int, settled: np.ndarray, discount: float,
+    graph: Graph, components: Components, component: int, known: np.ndarray, discount: float,
     player: int, found: np.ndarray,
 ) -> bool:  # fmt: skip
     """Whether play can stay in a component; `found` is what it then pays a player, and else.
@@ -105,7 +123,7 @@ def survey(
                 stays = True
                 found[2], found[3] = min(found[2], paid), max(found[3], paid)
             else:
-                rest = settled[after, player] if after != NONE else 0.0
+                rest = known[after, player] if after != NONE else 0.0
                 value = step_return(paid, discount, rest)
                 found[0], found[1] = min(found[0], value), max(found[1], value)
     return stays
@@ -114,27 +132,20 @@ def survey(
 # --- two players with opposed payoffs, or one player ---------------------------------------------
 
 
-def choose(
-    graph: Graph, components: Components, state: int, settled: np.ndarray, values: np.ndarray,
-    floor: np.ndarray, cap: float, sign: float, discount: float,
-) -> float:  # fmt: skip
-    """The value of a state by its choices, for player 0 if `sign` is 1, against it if it is -1.
-
-    States of the same component count with `values`, lowered to `cap`, then raised to `floor`;
-    others with what is settled.
-    """
+def choose(graph: Graph, components: Components, state: int, sweep: Sweep) -> float:
+    """The value of a state by its choices."""
     mover = graph.mover[state]
-    maximises = (mover == 0) == (sign > 0)
+    maximises = (mover == 0) == (sweep.sign > 0)
     result = 0.0
     for choice in range(graph.first[state], graph.first[state + 1]):
         after = graph.after[choice]
         rest = 0.0
         if after != NONE:
             if components.number[after] == components.number[state]:
-                rest = max(floor[after], min(values[after], cap))
+                rest = max(sweep.floor[after], min(sweep.values[after], sweep.cap))
             else:
-                rest = sign * settled[after, 0]
-        value = step_return(sign * graph.paid[choice, 0], discount, rest)
+                rest = sweep.sign * sweep.known[after, 0]
+        value = step_return(sweep.sign * graph.paid[choice, 0], sweep.discount, rest)
         if mover == CHANCE:
             result = add_outcome(result, graph.chance[choice], value)
         elif choice == graph.first[state]:
@@ -146,36 +157,32 @@ def choose(
     return result
 
 
-def settle_acyclic(
-    graph: Graph, components: Components, component: int, count: int, settled: np.ndarray,
-    values: np.ndarray, discount: float, found: np.ndarray,
+def value_acyclic(
+    graph: Graph, components: Components, component: int, count: int, sweep: Sweep,
+    found: np.ndarray,
 ) -> int:  # fmt: skip
-    """Settle components from `component` on; the number of the first in which play can stay."""
+    """Value components from `component` on; the number of the first in which play can stay."""
     while component < count and not survey(
-        graph, components, component, settled, discount, np.int64(0), found
+        graph, components, component, sweep.known, sweep.discount, np.int64(0), found
     ):
         state = components.order[components.starts[component]]
-        settled[state, 0] = choose(
-            graph, components, state, settled, values, values, np.inf, 1.0, discount
-        )
+        sweep.known[state, 0] = choose(graph, components, state, sweep)
         component += 1
     return component
 
 
 def converge(
-    graph: Graph, components: Components, component: int, settled: np.ndarray, values: np.ndarray,
-    floor: np.ndarray, cap: float, sign: float, discount: float, heads: np.ndarray, num_sweeps: int,
+    graph: Graph, components: Components, component: int, sweep: Sweep, heads: np.ndarray,
+    num_sweeps: int,
 ) -> bool:  # fmt: skip
     """Sweep over a component until `values` no longer change; False if they still do."""
     for _ in range(num_sweeps):
         change = 0.0
         for i in range(components.starts[component], components.starts[component + 1]):
             state = components.order[i]
-            value = choose(
-                graph, components, state, settled, values, floor, cap, sign, discount
-            )  # fmt: skip
-            change = max(change, abs(value - values[state]) / max(1.0, abs(value)))
-            values[state] = value
+            value = choose(graph, components, state, sweep)
+            change = max(change, abs(value - sweep.values[state]) / max(1.0, abs(value)))
+            sweep.values[state] = value
         if is_converged(heads[0], change):
             return True
     return False
@@ -219,7 +226,7 @@ def narrow_acyclic(
     graph: Graph, components: Components, component: int, count: int, low: np.ndarray,
     high: np.ndarray, discount: float, found: np.ndarray,
 ) -> int:  # fmt: skip
-    """Settle components from `component` on; the number of the first in which play can stay."""
+    """Bound components from `component` on; the number of the first in which play can stay."""
     while component < count and not survey(
         graph, components, component, low, discount, np.int64(0), found
     ):

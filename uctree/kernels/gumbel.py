@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import sys
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,6 +27,16 @@ SMALLEST = 2.0**-54  # replaces a random number of 0, which has no logarithm
 
 # Indices of a rule's parameters.
 C_VISIT, C_SCALE, RESCALE, NUM_CONSIDERED, NOISE_SCALE = range(5)
+
+
+class Completed(NamedTuple):
+    """The edges of a node with values for all: edges without visits have the value `completion`."""
+
+    count: int
+    q: np.ndarray
+    prior: np.ndarray
+    visits: np.ndarray
+    completion: float
 
 
 # --- which edges the root considers --------------------------------------------------------------
@@ -224,21 +234,19 @@ def stretched(completed: float, low: float, factor: float) -> float:
     return factor * (completed - low)
 
 
-def stretch(
-    count: int, q: np.ndarray, prior: np.ndarray, visits: np.ndarray, completion: float,
-    c_visit: float, c_scale: float, rescale: float,
-) -> tuple[float, float, float]:  # fmt: skip
+def stretch(edges: Completed, parameters: Any) -> tuple[float, float, float]:
     """The least completed value, the factor of values above it, and the largest σ.
 
     With `rescale` 0 values are not shifted or divided by their range. The range is at least 1e-8.
     The largest σ ignores edges of prior 0.
     """
+    q, prior, visits, completion = edges.q, edges.prior, edges.visits, edges.completion
     most = 0
     low = math.inf
     high = -math.inf
     top = -math.inf
     is_completed = is_likely = False  # whether an edge has no visits, and one of these a prior
-    for i in range(count):
+    for i in range(edges.count):
         if visits[i] > 0:
             most = max(most, visits[i])
             low = min(low, q[i])
@@ -253,28 +261,23 @@ def stretch(
         high = max(high, completion)
     if is_likely:
         top = max(top, completion)
-    factor = (c_visit + most) * c_scale
-    if rescale == 0.0:
+    factor = (parameters[C_VISIT] + most) * parameters[C_SCALE]
+    if parameters[RESCALE] == 0.0:
         low = 0.0
     else:
         factor /= max(high - low, NARROWEST)
     return low, factor, stretched(top, low, factor)
 
 
-def write_sigma(
-    count: int, q: np.ndarray, prior: np.ndarray, visits: np.ndarray, completion: float,
-    c_visit: float, c_scale: float, rescale: float, out: np.ndarray,
-) -> None:  # fmt: skip
-    """Write σ of every edge [Eq. 30]; edges without visits have the value `completion`."""
-    low, factor, _ = stretch(count, q, prior, visits, completion, c_visit, c_scale, rescale)
-    for i in range(count):
-        out[i] = stretched(q[i] if visits[i] > 0 else completion, low, factor)
+def write_sigma(edges: Completed, parameters: Any, out: np.ndarray) -> None:
+    """Write σ of every edge [Eq. 30]."""
+    low, factor, _ = stretch(edges, parameters)
+    for i in range(edges.count):
+        value = edges.q[i] if edges.visits[i] > 0 else edges.completion
+        out[i] = stretched(value, low, factor)
 
 
-def improve(
-    count: int, q: np.ndarray, prior: np.ndarray, visits: np.ndarray, completion: float,
-    c_visit: float, c_scale: float, rescale: float, out: np.ndarray, rest_prior: float = 0.0,
-) -> float:  # fmt: skip
+def improve(edges: Completed, parameters: Any, out: np.ndarray, rest_prior: float = 0.0) -> float:
     """Write the improved policy to `out`, not yet normalised; returns the sum to divide it by.
 
         π'(a) = softmax(ln P(s,a) + σ(a)) = P(s,a) e^σ(a) / Σ P(s,b) e^σ(b)            [Eq. 31]
@@ -282,21 +285,21 @@ def improve(
     If edges without visits have the value of the prior policy, π' is worth no less than P.
 
     >>> halves, out = np.array([0.5, 0.5]), np.zeros(2)
-    >>> total = improve(2, np.array([1.0, 0.0]), halves, np.array([1, 1]), completion=0.0,
-    ...     c_visit=0.0, c_scale=math.log(3), rescale=1.0, out=out)
+    >>> edges = Completed(2, np.array([1.0, 0.0]), halves, np.array([1, 1]), completion=0.0)
+    >>> total = improve(edges, (0.0, math.log(3), 1.0), out)  # C_VISIT, C_SCALE, RESCALE
     >>> (out / total).round(12)
     array([0.75, 0.25])
     """
-    low, factor, top = stretch(count, q, prior, visits, completion, c_visit, c_scale, rescale)
+    low, factor, top = stretch(edges, parameters)
     # All edges without visits have the same weight, so exponentials are few. Only edges of prior
     # 0 could have one above 1, and their policy stays 0.
-    unvisited = math.exp(min(0.0, stretched(completion, low, factor) - top))
+    unvisited = math.exp(min(0.0, stretched(edges.completion, low, factor) - top))
     total = rest_prior * unvisited
-    for i in range(count):
+    for i in range(edges.count):
         weight = unvisited
-        if visits[i] > 0:
-            weight = math.exp(min(0.0, stretched(q[i], low, factor) - top))
-        out[i] = prior[i] * weight
+        if edges.visits[i] > 0:
+            weight = math.exp(min(0.0, stretched(edges.q[i], low, factor) - top))
+        out[i] = edges.prior[i] * weight
         total += out[i]
     return total
 
@@ -384,11 +387,8 @@ def choose_interior(
     `parameters` are indexed by C_VISIT, C_SCALE and RESCALE; the last is 1 or 0.
     """
     completion = mixed_value(count, q, prior, visits, raw_value)
-    c_visit, c_scale = parameters[C_VISIT], parameters[C_SCALE]
-    rescale = parameters[RESCALE]
-    total = improve(
-        count, q, prior, visits, completion, c_visit, c_scale, rescale, scratch, rest_prior
-    )
+    edges = Completed(count, q, prior, visits, completion)
+    total = improve(edges, parameters, scratch, rest_prior)
     return least_served(count, scratch, total, visits)
 
 
@@ -402,9 +402,7 @@ def choose_root(
     [Eq. 28]; the rest is as in `choose_interior`.
     """
     completion = mixed_value(count, q, prior, visits, raw_value)
-    c_visit, c_scale = parameters[C_VISIT], parameters[C_SCALE]
-    rescale = parameters[RESCALE]
-    write_sigma(count, q, prior, visits, completion, c_visit, c_scale, rescale, scratch)
+    write_sigma(Completed(count, q, prior, visits, completion), parameters, scratch)
     return best_considered(count, visits, draws, considered, scratch)
 
 
@@ -418,7 +416,8 @@ def transformed_q(
     """σ(a) of every edge [Eq. 30]; edges without visits have the value v_mix [Eq. 29]."""
     out = np.zeros(len(visits))
     completion = mixed_value(len(out), q, prior, visits, raw_value)
-    write_sigma(len(out), q, prior, visits, completion, c_visit, c_scale, float(rescale), out)
+    edges = Completed(len(out), q, prior, visits, completion)
+    write_sigma(edges, (c_visit, c_scale, float(rescale)), out)
     return out
 
 
@@ -429,21 +428,8 @@ def improved_policy(
     """The policy target after a search [Eq. 31], completed by v_mix [Eq. 29]."""
     out = np.zeros(len(visits))
     completion = mixed_value(len(out), q, prior, visits, raw_value)
-    options = (c_visit, c_scale, float(rescale))
-    return out / improve(len(out), q, prior, visits, completion, *options, out)
-
-
-def final_choice(
-    q: np.ndarray, prior: np.ndarray, visits: np.ndarray, raw_value: float, noise: np.ndarray,
-    c_visit: float = 50.0, c_scale: float = 0.1, rescale: bool = True,
-) -> int:  # fmt: skip
-    """The edge to play after a search: of those with the most visits, the best by [Eq. 33]."""
-    parameters = (c_visit, c_scale, float(rescale))
-    most, scratch, draws = np.max(visits), np.zeros(len(visits)), np.zeros(len(visits))
-    write_draws(len(visits), noise, prior, draws)
-    return choose_root(
-        len(visits), q, prior, visits, raw_value, draws, most, parameters, scratch
-    )  # fmt: skip
+    edges = Completed(len(out), q, prior, visits, completion)
+    return out / improve(edges, (c_visit, c_scale, float(rescale)), out)
 
 
 # --- fast exponentials ---------------------------------------------------------------------------

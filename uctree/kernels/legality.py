@@ -32,7 +32,7 @@ class Walk(NamedTuple):
     path: np.ndarray  # [depth, 2]: the record of a node, and how many of its edges are done
     is_done: np.ndarray  # [records], bool: the node was reached
     keys: np.ndarray  # [records, 2], of reached nodes, if nodes are shared
-    actions: np.ndarray  # see `bindings.action_room`
+    actions: np.ndarray  # see `bindings.action_array`
     probabilities: np.ndarray  # [outcomes]
     reward: np.ndarray  # [players]
     stamps: np.ndarray  # [actions], the number of the last node at which an action was legal

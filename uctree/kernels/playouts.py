@@ -208,8 +208,8 @@ def play_of(search: Search) -> Play:
 def value_by_playouts(search: Search) -> int:
     """The mean of playouts from the leaf; the last one plays the leaf's state to its end."""
     states, work, play = search.states, search.work, play_of(search)
-    num_playouts = work.limits[0]
-    limit = min(work.limits[1], work.limits[2] - work.depth)
+    num_playouts = work.num_playouts
+    limit = min(work.longest_playout, work.plies_left - work.depth)
     for _ in range(num_playouts - 1):
         states[2] = states[1]
         drawn, before = search.rng[0], work.returns[0]

@@ -11,6 +11,8 @@ from uctree.kernels.binding import UNBOUND
 from uctree.kernels.rules import DIM, HAS_CHANCE, IS_CONTINUOUS
 
 NONE = -1  # no edge
+# Kernels pass int64 and never a literal: Numba would compile the callee once for each type.
+NO_EDGES = np.int64(0)
 
 # With more legal actions than this a node's edges are made when they are first taken, in blocks
 # that double; else all at once. Making 225 edges at once costs gomoku a third of its speed.
@@ -39,22 +41,22 @@ HAS_ANSWERS = UNBOUND  # steps are answered by Python, and edges keep the answer
 # --- kernels: reading records --------------------------------------------------------------------
 
 
-def component(kept: np.ndarray, player: int) -> float:
+def component(stored: np.ndarray, player: int) -> float:
     """One player's component of a vector, from the components that are stored."""
     if ZERO_SUM:
-        return kept[0] if player == 0 else -kept[0]
-    return kept[player]
+        return stored[0] if player == 0 else -stored[0]
+    return stored[player]
 
 
-def value_for(tree: Any, kept: np.ndarray, player: int) -> float:
+def value_for(tree: Any, stored: np.ndarray, player: int) -> float:
     """The value of a vector for the player to move.
 
     In paranoid search all other players choose what is worst for the root's player.
     """
     if PARANOID:
-        part = component(kept, np.int64(tree.root_player))
+        part = component(stored, np.int64(tree.root_player))
         return part if player == tree.root_player else -part
-    return component(kept, player)
+    return component(stored, player)
 
 
 def node_of(edges: np.ndarray, edge: int) -> int:
@@ -130,14 +132,20 @@ def block_size(count: int, num_edges: int) -> int:
     return min(count, max(FIRST_BLOCK, 2 * num_edges))
 
 
+def copy_edges(source: np.ndarray, first: int, target: np.ndarray, place: int, count: int) -> None:
+    """Copy `count` records from `first` on to `target`, from `place` on."""
+    for i in range(count):
+        target[place + i] = source[first + i]
+
+
 def block_capacity(count: int, num_edges: int) -> int:
     """The size of the block that holds `num_edges` edges now."""
     if count <= LAZY_ABOVE:
         return count
-    room = np.int64(FIRST_BLOCK)
-    while room < num_edges:
-        room *= 2
-    return min(count, room)
+    capacity = np.int64(FIRST_BLOCK)
+    while capacity < num_edges:
+        capacity *= 2
+    return min(count, capacity)
 
 
 def capacity_of(edges: np.ndarray, node: int) -> int:

@@ -222,16 +222,16 @@ def best_edge(search: Search, decision: Decision, rule: Rule, parameters: np.nda
     num_edges, num_untried = decision.num_edges, decision.num_untried
     first, num_legal = np.int64(edges[np.uint64(node)].first), decision.num_legal
     shift, factor, span, became = rule.scale(search, first, num_edges, player, node_value)
-    worth = 0.0
+    unvisited_q = 0.0
     untried_comes_first = False
     if HAS_UNVISITED_EDGES or num_untried > 0:  # else all edges have visits
         mass = taken_prior(edges, first, num_edges, num_legal)
-        worth = rule.unvisited(node_value, mass, parameters)
-        untried_comes_first = worth == math.inf
+        unvisited_q = rule.unvisited(node_value, mass, parameters)
+        untried_comes_first = unvisited_q == math.inf
     if became == SIBLINGS:
-        worth = 0.0
+        unvisited_q = 0.0
     elif became == UNIT and not untried_comes_first:
-        worth = min(1.0, max(0.0, (worth - shift) * factor))
+        unvisited_q = min(1.0, max(0.0, (unvisited_q - shift) * factor))
     parent_visits = visits_of_node(edges, node)
     if HAS_PENDING:
         parent_visits += edges[node].pending
@@ -247,7 +247,7 @@ def best_edge(search: Search, decision: Decision, rule: Rule, parameters: np.nda
         if untried_comes_first:
             return NONE
         untried_score = rule.score(
-            worth, prior, np.int64(0), node_width, 0.0, sum_total, parameters
+            unvisited_q, prior, np.int64(0), node_width, 0.0, sum_total, parameters
         )
     best = NONE
     best_score = -math.inf
@@ -262,7 +262,7 @@ def best_edge(search: Search, decision: Decision, rule: Rule, parameters: np.nda
         taken = visits = np.int64(edges[np.uint64(edge)].visits)
         if HAS_PRIORS:
             prior = prior_of(search, node, first, edge)
-        q = worth
+        q = unvisited_q
         mean_square = 0.0
         is_known = False
         if not HAS_UNVISITED_EDGES or visits > 0:

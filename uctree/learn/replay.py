@@ -28,7 +28,7 @@ from typing import IO, Any
 import numpy as np
 
 from uctree.engine import interrupts, treefile
-from uctree.engine.bindings import action_room, bound_rule
+from uctree.engine.bindings import action_array, bound_rule
 from uctree.engine.compile import Kernel, compile_kernel, interpreted
 from uctree.engine.identity import describe_game, game_differences
 from uctree.errors import BrokenGame, UctreeError
@@ -729,7 +729,7 @@ def make_batch(
         np.ascontiguousarray(positions["policy_actions"]),
         np.ascontiguousarray(positions["policy_shares"]), np.asarray(choices, np.int64),
         action_table, cell_table, scratch, scratch.reshape(planes.shape[1:]), planes, policy, mask,
-        action_room(game), game.data,
+        action_array(game), game.data,
     )  # fmt: skip
     status = _kernel(game, arguments).call(*arguments)
     if status < 0:

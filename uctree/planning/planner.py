@@ -16,7 +16,7 @@ from uctree.game import Game
 from uctree.kernels.answers import STATE
 from uctree.kernels.batching import ANSWERED, EXHAUSTED, FAILED, SEARCHING
 from uctree.kernels.records import NONE
-from uctree.mcts import checked_budget
+from uctree.mcts import checked_budget, result_of
 from uctree.planning.book import Book
 from uctree.planning.problem import Answer, Problem, Question
 from uctree.result import SearchResult
@@ -166,14 +166,12 @@ class Planner:
         """The result so far."""
         if self._search is None:
             raise UctreeError("nothing is known yet: answer the first question of ask()")
-        search, composition = self._search, self._search.composition
+        search = self._search
         seconds = time.perf_counter() - self.began
-        return SearchResult(
-            search.tree.game, (search.tree,), "solved" if self.is_solved else status,
-            self.simulations, seconds, self.seed, composition.manifest | {"tree": None},
-            composition.options.choice, compile_seconds=0.0, cached=composition.kernel.cached,
-            profile=None, began=self.began, samples=(search.samples,),
-            best_seen=tuple(filter(None, [search.best_seen()])),
+        return result_of(
+            search.composition, (search.tree,), "solved" if self.is_solved else status,
+            simulations=self.simulations, seconds=seconds, seed=self.seed, began=self.began,
+            samples=(search.samples,), best_seen=tuple(filter(None, [search.best_seen()])),
         )  # fmt: skip
 
     # The search.

@@ -46,7 +46,7 @@ class Answer(NamedTuple):
     reward: Any = 0.0  # a number for the player who acted, or one per player
     to_play: int = 0
     over: bool = False
-    actions: Sequence[Any] = ()  # or outcomes, if chance is to play
+    actions: Sequence[Any] = ()  # or outcomes, if chance is to move
     weights: Sequence[float] | None = None  # priors of the actions, or probabilities of outcomes
     value: Any = 0.0  # the expected return from here on, per player
     proposed: Sequence[Any] | None = None  # more actions of the state that the question is about
