@@ -9,6 +9,8 @@ from tests.table_worlds import TableWorld
 from uctree import evaluators, selection
 from uctree.engine.driver import BatchedSearch
 
+pytestmark = pytest.mark.usefixtures("both_ways")
+
 RULES = {
     "gumbel": {"root_selection": selection.gumbel(num_considered=4)},
     "puct": {"selection": selection.puct(normalise="minmax")},

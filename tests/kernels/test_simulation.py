@@ -10,18 +10,9 @@ from tests.kernels.in_python import bound, given_to
 from tests.small_games import dice_game, heap_game
 from uctree import games
 from uctree.kernels import simulation
-from uctree.kernels.records import NONE
 from uctree.kernels.status import DONE, NEED_CAPACITY
 
 pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("interpreted")]
-
-
-def test_a_node_gets_edges_at_its_second_visit():
-    tree = uctree.search(heap_game(), num_simulations=40, seed=1).tree
-    edges = tree.edges[1 : tree.num_edges]
-    over = edges["first"] == NONE
-    assert (edges["visits"][~over] >= 2).all()
-    assert (edges["visits"][over] <= 1).any()
 
 
 def test_every_simulation_adds_one_visit_to_every_edge_of_its_path():

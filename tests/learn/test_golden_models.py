@@ -13,6 +13,8 @@ from tests.exact_model import root_in_model
 from tests.test_golden import VECTORS, assert_equal
 from uctree import selection
 
+pytestmark = pytest.mark.usefixtures("both_ways")
+
 NAMES = ("gumbel.search.", "muzero.search.", "search3p.")
 SEARCHES = [vector for vector in VECTORS if vector["id"].startswith(NAMES)]
 

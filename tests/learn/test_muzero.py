@@ -99,6 +99,9 @@ def test_a_model_searches_prints_and_plays(tmp_path, game):
     assert result.edges["visits"].sum() == 20
     assert set(result.edges["action"]) == set(game.legal(state))
     assert "P2" in str(result)
+    page = tmp_path / "search.html"
+    result.save(page)
+    assert page.stat().st_size > 1000
     agent = learn.NetworkAgent(str(tmp_path), num_simulations=8)
     agent.begin(game, 2, seed=0)
     assert agent.act(state) in game.legal(state)

@@ -42,7 +42,7 @@ from uctree.kernels.batching import (
 )  # fmt: skip
 from uctree.kernels.context import Batch
 from uctree.kernels.evaluation import weigh
-from uctree.kernels.records import FIRST_BLOCK, MOST_VISITS, NONE
+from uctree.kernels.records import FIRST_BLOCK, MOST_VISITS, NONE, UNSEEN
 from uctree.kernels.status import DONE, NEED_CAPACITY, WAITING
 from uctree.tree import Tree, edge_dtype
 
@@ -768,6 +768,8 @@ class BatchedSearch:
             block["action"], block["first"] = actions, NONE
             if view.layout.proofs == "bounds":
                 block["low"], block["high"] = -np.inf, np.inf
+            if view.layout.answers:
+                block["row"], block["mover"] = NONE, UNSEEN
             if len(made) < len(actions):
                 untried = self._storage.untried(number)[node["untried"] :]
                 row = untried[: len(actions)].astype(float)

@@ -76,6 +76,8 @@ def imagined_game(game: Game, root: np.record, tree: Tree) -> Game:
         name=game.name, payoff_range=game.payoff_range, discount=game.discount,
         zero_sum=game.zero_sum, key_fields=("row",), show=show, show_action=show_action,
     )  # fmt: skip
+    # As in a plan, only steps that were asked about are known.
+    made.labels = lambda state, action: int(action)
     return made
 
 

@@ -1,0 +1,42 @@
+"""A search in a model as a result: what is shown, and what is not known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import uctree
+from tests.learn.test_latent import GAME, functions
+from uctree.learn.latent import evaluator
+from uctree.learn.model_search import search_model
+from uctree.learn.options import make_options
+
+
+@pytest.fixture(scope="module")
+def result():
+    options = make_options(GAME, algorithm="muzero")
+    return search_model(
+        GAME, evaluator(GAME, functions()), options, GAME.play([4]), num_simulations=12, seed=1
+    )
+
+
+def test_the_root_has_its_legal_actions_and_all_visits(result):
+    assert result.edges["visits"].sum() == 12
+    assert set(result.edges["action"]) == set(GAME.legal(GAME.play([4])))
+
+
+def test_the_root_is_shown_and_other_states_are_hidden(result):
+    assert str(result).startswith(GAME.show(GAME.play([4])))
+    node = next(each for each in result.tree.root.walk() if each.edge)
+    assert "hidden state" in result.game.show(node.state)
+
+
+def test_steps_are_those_that_the_model_answered(result):
+    action = int(result.edges["action"][np.argmax(result.edges["visits"])])
+    state, reward = result.game.step(result.state, action)
+    assert reward[1] == 1.0  # of player 1, who acted
+    assert state["to_play"] == 2
+    beyond = state
+    with pytest.raises(uctree.IllegalAction, match="did not ask the model what is behind"):
+        for _ in range(20):
+            beyond, _ = result.game.step(beyond, 4)
