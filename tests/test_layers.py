@@ -18,7 +18,7 @@ ORDER = [
     "engine.reach", "doctor.contract", "doctor.walk", "doctor.first_look", "engine.watch",
     "engine.fingerprint", "identity", "engine.disk_cache",
     "engine.inlining", "engine.interrupts", "engine.notices", "engine.recent", "engine.compile",
-    "engine.machine", "engine.memory", "engine.threaded_calls", "kernels",
+    "engine.looks", "engine.machine", "engine.memory", "engine.threaded_calls", "kernels",
     "engine.frames", "selection", "engine.soundness", "tree", "evaluators", "backup",
     "engine.bindings", "solver", "continuous", "choice", "history", "engine", "workers",
     "variation", "pages",
