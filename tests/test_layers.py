@@ -13,8 +13,8 @@ PACKAGE = Path(__file__).parent.parent / "uctree"
 
 # From the bottom up. A room or module imports those before it in this list, and itself.
 ORDER = [
-    "errors", "jsontext", "game", "bits", "games", "treefile", "specs", "pages.columns",
-    "pages.document", "kernels.binding",
+    "errors", "jsontext", "engine.jsonlines", "game", "bits", "games", "treefile", "specs",
+    "pages.columns", "pages.document", "kernels.binding",
     "engine.reach", "doctor.contract", "doctor.walk", "doctor.first_look", "engine.watch",
     "engine.fingerprint", "identity", "engine.disk_cache",
     "engine.inlining", "engine.interrupts", "engine.notices", "engine.recent", "engine.compile",

@@ -11,7 +11,7 @@ from uctree import evaluators
 from uctree.engine.compose import Composition, compose
 from uctree.engine.driver import MOST_SIMULATIONS, TreeSearch
 from uctree.engine.options import Options, check_names, resolve, whole
-from uctree.errors import UctreeError
+from uctree.errors import BrokenGame, UctreeError
 from uctree.game import Game
 from uctree.kernels.answers import STATE
 from uctree.kernels.batching import ANSWERED, EXHAUSTED, FAILED, SEARCHING
@@ -273,6 +273,11 @@ class Planner:
             self._values[slot, player] = part
         weights = book.weights[row]
         queue = self._search.driver.queue  # type: ignore[union-attr]
+        if weights is not None and not (queue.evaluator.gives_priors or book.to_play[row] < 0):
+            raise BrokenGame(
+                f"actions(state) gave priors in state {row}, but none at the start: give them in "
+                "every state or in none; priors=False takes pairs as actions"
+            )
         if weights is not None:
             queue.logits[slot, : len(weights)] = weights
         elif queue.evaluator.gives_priors:
