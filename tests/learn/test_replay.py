@@ -20,7 +20,6 @@ from uctree.learn.replay import (
     ENTRY,
     POLICY_SLOTS,
     Replay,
-    _kernels,
     make_batch,
     make_positions,
     position_dtype,
@@ -321,9 +320,35 @@ def test_the_kernel_does_the_same_without_compilation(monkeypatch, episodes):
     monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
     plain_game = games.connect_four()
     plain = make_batch(plain_game, positions, choices)
-    assert _kernels[plain_game].interpreted
+    assert plain_game.tables["batches"].get(True).interpreted
     for one, other in zip(vars(compiled).values(), vars(plain).values(), strict=True):
         assert np.array_equal(one, other)
+
+
+SHOWN = 1.0
+
+
+def test_a_batch_follows_a_changed_global(monkeypatch):
+    def legal(state, actions):
+        actions[0] = 0
+        return 1
+
+    def step(state, action, reward):
+        state.to_play = uctree.OVER
+
+    def observe(state, player, planes):
+        planes[0, 0, 0] = SHOWN
+
+    dtype = np.dtype([("to_play", np.int8)])
+    game = uctree.Game(
+        dtype, legal, step, num_players=1, num_actions=1, observe=observe,
+        observation_shape=(1, 1, 1),
+    )  # fmt: skip
+    positions = np.zeros(1, position_dtype(game))
+    for shown in (1.0, 2.0):
+        monkeypatch.setitem(globals(), "SHOWN", shown)
+        batch = make_batch(game, positions, np.zeros(1, int))
+        assert batch.observations.tolist() == [[[[shown]]]]
 
 
 def test_every_symmetry_is_drawn(tmp_path):
