@@ -115,12 +115,15 @@ def _how_to_resume(folder: Path, game: Game) -> str:
 
 
 def _summary(run: Run, game: str) -> str:
+    from uctree.learn.metrics import sound_rows
+
     lines = [f"{run.folder}: iteration {run.iterations()[-1]}"]
-    measured = run.metrics("ladder")
+    measured = sound_rows(run, "ladder")
     for name, numbers in measured[-1]["games"].items() if measured else ():
         if "score" in numbers:
-            low, high = numbers["score_interval"]
-            lines.append(f"  score {numbers['score']:.3f} against {name} ({low:.3f} to {high:.3f})")
+            interval = numbers["score_interval"]
+            ends = "" if interval is None else f" ({interval[0]:.3f} to {interval[1]:.3f})"
+            lines.append(f"  score {numbers['score']:.3f} against {name}{ends}")
         else:
             mine, theirs = numbers["mean_return"], numbers["opponent_return"]
             lines.append(f"  mean return {mine:.4g}; {name} {theirs:.4g}")
