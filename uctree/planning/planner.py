@@ -71,11 +71,12 @@ class Planner:
                 raise TypeError(f"{name}= is for games that are compiled; plan without it")
         check_names(options)
         num_simulations = checked_budget(num_simulations, None)
-        if whole("in_flight", in_flight) < 1:
+        in_flight = whole("in_flight", in_flight)
+        if in_flight < 1:
             raise ValueError(f"in_flight must be at least 1; got {in_flight}")
         self.problem, self.start, self.to_play = problem, start, to_play
         self.num_simulations, self.in_flight = num_simulations, in_flight
-        self.seed = 0 if seed is None else seed
+        self.seed = 0 if seed is None else whole("seed", seed)
         self.is_ordered = seed is not None if ordered is None else ordered
         self.options = options
         if problem.propose is not None:
