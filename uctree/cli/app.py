@@ -104,7 +104,7 @@ class Method:
     debug: Flag = False
     """compile with bounds checks, to find out why a game crashes."""
     no_check: Flag = False
-    """do not play a few episodes in plain Python before a game is compiled."""
+    """do not play a few episodes in plain Python first."""
 
 
 NO_BUDGET = Budget()
@@ -213,7 +213,7 @@ def _most_visited(tree: uctree.Tree) -> str:
 
 
 @contextlib.contextmanager
-def counting_bar(task_name: str) -> Iterator[Callable[[int, int, str], None] | None]:
+def counting_bar() -> Iterator[Callable[[int, int, str], None] | None]:
     """A function that shows (done, total, text); None if stderr is not a terminal."""
     if not sys.stderr.isatty():
         yield None
@@ -224,13 +224,16 @@ def counting_bar(task_name: str) -> Iterator[Callable[[int, int, str], None] | N
 
     columns = BarColumn(), TimeRemainingColumn(), TextColumn("{task.description}", markup=False)
     bar = Bar(*columns, console=Console(stderr=True), transient=True)
-    task = bar.add_task(f"{task_name}: starting", total=None)
+    task = bar.add_task("", total=None)
 
     def show(done: int, total: int, text: str) -> None:
+        bar.start()  # not before: the engine may say that it compiles
         bar.update(task, total=total, completed=done, description=text)
 
-    with bar:
+    try:
         yield show
+    finally:
+        bar.stop()
 
 
 # --- files ---------------------------------------------------------------------------------------

@@ -94,7 +94,7 @@ def train(game: str, /, *, folder: Path, options: Flags = NO_FLAGS) -> int:
         from uctree.learn import train as train_run
 
         try:
-            with _display(chosen.name) as show:
+            with _display() as show:
                 run = train_run(chosen, folder, progress=show, **given)
         except KeyboardInterrupt:
             print(f"uctree: interrupted; {_how_to_resume(folder, chosen)}", file=sys.stderr)
@@ -184,7 +184,7 @@ def _opened(run: Path, game: str | None) -> Run:
 
 
 @contextlib.contextmanager
-def _display(name: str) -> Iterator[Callable[[Progress], None]]:
+def _display() -> Iterator[Callable[[Progress], None]]:
     """A function that shows progress: two bars in a terminal, otherwise a line per iteration."""
     if not sys.stderr.isatty():
         yield _Lines()
@@ -195,18 +195,21 @@ def _display(name: str) -> Iterator[Callable[[Progress], None]]:
 
     columns = BarColumn(bar_width=20), TextColumn("{task.description}", markup=False)
     bars = Bars(*columns, console=Console(stderr=True), transient=True)
-    run_bar = bars.add_task(f"{name}: starting", total=None)
+    run_bar = bars.add_task("", total=None)
     phase_bar = bars.add_task("", total=None)
 
     def show(now: Progress) -> None:
+        bars.start()  # not before: the engine may say that it compiles
         bars.update(
             run_bar, total=now.max_iterations, description=_run_line(now),
             completed=now.iteration - 1 if now.max_iterations else None,
         )  # fmt: skip
         bars.update(phase_bar, total=now.total, completed=now.done, description=_phase_line(now))
 
-    with bars:
+    try:
         yield show
+    finally:
+        bars.stop()
 
 
 class _Lines:
