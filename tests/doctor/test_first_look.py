@@ -85,6 +85,18 @@ def test_slow_rules_are_cut_by_the_clock():
     assert time.perf_counter() - began < 0.5
 
 
+def test_a_slow_start_is_cut_by_the_clock():
+    calls = []
+
+    def slow(state):
+        calls.append(1)
+        time.sleep(0.1)
+        state.left = 7
+
+    assert first_breach(heap_game(start=slow)) is None
+    assert len(calls) < 9
+
+
 def picks(state, action, reward, data):
     """As `step`; reads the place that data say, which is there or not."""
     step(state, action, reward)
