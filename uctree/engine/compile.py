@@ -98,6 +98,13 @@ def compile_kernel(
     signature = tuple(numba.typeof(argument) for argument in arguments)
     types_given = tuple(map(str, signature))
     found = fingerprint(function, bindings, versions(), types_given, debug)
+    if found.watch.left_out:
+        warnings.warn(
+            f"{label} reads {found.watch.left_out}, too large to be compared before every search: "
+            "a later search does not notice a change in place. Assign another array instead; make "
+            "the array read-only (array.flags.writeable = False), or pass it as data",
+            stacklevel=2,
+        )
     if found.unknown:
         warnings.warn(
             f"{label} is compiled anew in every process: it uses {found.unknown}, whose content "

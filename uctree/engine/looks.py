@@ -12,6 +12,7 @@ from uctree.game import Game
 from uctree.treefile import describe_dtype
 
 MOST_REMEMBERED = 10_000
+MOST_COMPARED = 2**16  # bytes of an array in data: every search compares them
 _seen: Recent[str, bool] = Recent(MOST_REMEMBERED)
 
 
@@ -33,7 +34,8 @@ def look_at(game: Game) -> None:
     if not found.unknown:
         _seen.put(found.name, True)
     for array in game.data:
-        found.watch.add_array(array)
+        if array.nbytes <= MOST_COMPARED:
+            found.watch.add_array(array)
     game.tables["look"] = found.watch
 
 
