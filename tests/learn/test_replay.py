@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import uctree
+from tests.engine.test_storage import Failing
 from tests.learn.episodes import LEARNABLE, episode
 from tests.learn.faults import killed_after, killed_at, mutated, small_disk
 from uctree import games, specs
@@ -388,6 +389,31 @@ def check_after_fault(folder, game, episodes, least):
     everything = b"".join(again.positions(n).tobytes() for n in range(len(episodes)))
     assert everything == b"".join(each.tobytes() for each in episodes)
     assert not list(folder.glob(".uctree-*"))
+
+
+def test_memory_that_runs_out_loses_no_episode(tmp_path, game, episodes, monkeypatch):
+    filled(tmp_path / "there", game, episodes[:4]).close()
+    num_failures = 0
+    for number in range(1, 200):
+        failing, done = Failing(number), False
+        folder = tmp_path / f"copy{number}"
+        shutil.copytree(tmp_path / "there", folder)
+        with monkeypatch.context() as patch:
+            patch.setattr("uctree.learn.replay.np", failing)
+            try:
+                with Replay(folder, game) as replay:
+                    assert replay.window(1000).num_positions > 0
+                    replay.append(4, episodes[4])
+                    done = True
+            except MemoryError:
+                num_failures += 1
+        assert done == (failing.countdown > 0)  # no failure is overlooked
+        check_after_fault(folder, game, episodes[:6], least=5 if done else 4)
+        shutil.rmtree(folder)
+        if done:
+            break
+    assert done
+    assert num_failures > 3
 
 
 def kill_at_every_write(tmp_path, game, episodes, shard_bytes, step):
