@@ -45,10 +45,14 @@ test: $(VENV)/dev  ## all tests that take seconds, those against peers included
 quick: $(VENV)/dev  ## a minute of the most telling tests
 	$(BIN)/python -m pytest -n 2 --dist load -m 'quick and not slow' tests
 
-slow: $(VENV)/dev  ## all tests; those of the search once more with bounds checks
+# They measure time, or look at the cache of machine code; bounds checks tell nothing new there.
+NOT_WITH_BOUNDS := tests/engine/test_disk_cache.py tests/engine/test_notices.py \
+	tests/arena/test_benchmarks.py tests/doctor/test_speed.py tests/test_public.py
+
+slow: $(VENV)/dev  ## all tests; those that take seconds once more with bounds checks
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m ''
-	UCTREE_DEBUG=1 $(BIN)/python -m pytest -n 2 --dist load \
-		tests/test_reference.py tests/test_options.py tests/test_combinations.py
+	UCTREE_DEBUG=1 $(BIN)/python -m pytest -n 2 --dist loadfile \
+		$(addprefix --ignore=,$(NOT_WITH_BOUNDS)) tests
 
 golden: $(VENV)/dev  ## rewrite the recorded trees and episodes in tests/golden
 	$(BIN)/python -m tests.record

@@ -1,4 +1,4 @@
-"""The constant of UCB1: matches of several constants in every built-in game. Prints JSON.
+"""The constant of UCB1: matches of several constants in games for several players. Prints JSON.
 
     python benchmarks/exploration.py [--folder exploration] [--games 100] [--seed 0] [GAME ...]
 

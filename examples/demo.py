@@ -23,17 +23,21 @@ def main() -> None:
     state = game.play(ACTIONS)
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[speed]}"))
     for budget in (1_000, 10_000, 2_000_000):
-        with Progress(*columns, TimeRemainingColumn(), console=console) as bar:
-            task = bar.add_task(f"{budget:>9,} simulations", total=budget, speed="compiling")
+        bar = Progress(*columns, TimeRemainingColumn(), console=console)
+        task = bar.add_task(f"{budget:>9,} simulations", total=budget, speed="")
 
-            def show(progress: uctree.Progress, bar: Progress = bar, task: TaskID = task) -> None:
-                speed = f"{progress.simulations / progress.seconds:,.0f}/s"
-                bar.update(task, completed=progress.simulations, speed=speed)
+        def show(progress: uctree.Progress, bar: Progress = bar, task: TaskID = task) -> None:
+            bar.start()  # not before: a line says that the search is compiled
+            speed = f"{progress.simulations / progress.seconds:,.0f}/s"
+            bar.update(task, completed=progress.simulations, speed=speed)
 
+        try:
             result = uctree.search(
                 game, state, num_simulations=budget, seed=1, progress=show,
                 selection=uctree.selection.ucb1(c=0.707),
             )  # fmt: skip
+        finally:
+            bar.stop()
         found = "the winning action" if result.action == WINNING else "which loses"
         console.print(
             f"  chose {game.show_action(state, result.action)}, {found}\n", highlight=False

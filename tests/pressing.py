@@ -31,10 +31,19 @@ def interrupted(call, *delays):
         thread.join()
         time.sleep(0.001)  # Ctrl-C takes effect here if the call has ended before
     except KeyboardInterrupt:
-        while thread.is_alive():  # it may press again
-            with contextlib.suppress(KeyboardInterrupt):
-                thread.join()
+        while True:  # it may press again
+            try:
+                while thread.is_alive():
+                    thread.join()
+                break
+            except KeyboardInterrupt:
+                continue
     return found
+
+
+def two_moments(rng, latest):
+    """When to press Ctrl-C: at a random moment, and again at once, soon or a little later."""
+    return rng.uniform(0.0, latest), rng.choice([0.0, rng.uniform(0.0, 0.003), rng.uniform(0, 0.1)])
 
 
 def _children():

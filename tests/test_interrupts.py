@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import uctree
-from tests.pressing import assert_nothing_stays, held, interrupted, keyboard
+from tests.pressing import assert_nothing_stays, held, interrupted, keyboard, two_moments
 from uctree import evaluators, games
 from uctree.engine import interrupts
 from uctree.engine.compose import compose
@@ -249,6 +249,26 @@ def test_a_search_ends_with_a_sound_tree_at_any_moment(mode, num_moments):
     assert_nothing_stays(before)
 
 
+@pytest.mark.parametrize("num_moments", OFTEN)
+@pytest.mark.parametrize("mode", MODES)
+def test_a_second_ctrl_c_ends_a_search_at_any_moment_and_the_next_one_is_right(mode, num_moments):
+    options, rng = MODES[mode], random.Random(mode)
+    repeats = options.get("parallel") != "tree" and "slow" not in mode
+    expected = uctree.search(GAME, num_simulations=200, **options).edges.tobytes()
+    before = held()
+    for _ in range(num_moments):
+        began = time.monotonic()
+        search = functools.partial(uctree.search, GAME, seconds=60, **options)
+        result = interrupted(search, *two_moments(rng, 0.05))
+        assert time.monotonic() - began < 10
+        if result is not None:
+            assert_sound(result.tree)
+        found = uctree.search(GAME, num_simulations=200, **options)
+        assert_sound(found.tree)
+        assert not repeats or found.edges.tobytes() == expected
+    assert_nothing_stays(before)
+
+
 @pytest.mark.parametrize("concurrency", [1, 2])
 def test_ctrl_c_before_the_first_simulation_raises(concurrency):
     def slow(states):
@@ -357,6 +377,22 @@ def test_a_batch_of_trees_is_sound_after_ctrl_c_at_any_moment(batch, num_moments
         assert batch.root(1).visits.sum() == 50
         assert batch.tree(0).simulations == others  # a tree that was stopped stays so
     assert num_cut > 0
+    assert_nothing_stays(before)
+
+
+@pytest.mark.parametrize("num_moments", OFTEN)
+def test_a_batch_of_trees_starts_again_after_a_second_ctrl_c(num_moments):
+    batch = BatchedSearch(GAME, 4, evaluator=evaluators.python(judge, leaves=4))
+
+    def run(num_simulations):
+        batch.reset(range(4), [GAME.start()] * 4, num_simulations=num_simulations, seed=1)
+        batch.run()
+        return [batch.root(number).visits.tolist() for number in range(4)]
+
+    rng, before, expected = random.Random("again"), held(), run(50)
+    for _ in range(num_moments):
+        interrupted(lambda: run(100_000), *two_moments(rng, 0.03))
+        assert run(50) == expected
     assert_nothing_stays(before)
 
 

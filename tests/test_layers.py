@@ -14,12 +14,13 @@ PACKAGE = Path(__file__).parent.parent / "uctree"
 
 # From the bottom up. A room or module imports those before it in this list, and itself.
 ORDER = [
-    "errors", "engine.jsontext", "game", "bits", "games", "engine.treefile", "specs",
+    "errors", "engine.jsontext", "engine.jsonlines", "game", "bits", "games", "engine.treefile",
+    "specs",
     "pages.columns", "pages.document", "kernels.binding",
     "engine.reach", "doctor.contract", "doctor.walk", "doctor.first_look", "engine.watch",
     "engine.fingerprint", "engine.identity", "engine.disk_cache",
     "engine.inlining", "engine.interrupts", "engine.notices", "engine.recent", "engine.compile",
-    "engine.machine", "engine.memory", "engine.threaded_calls", "kernels",
+    "engine.looks", "engine.machine", "engine.memory", "engine.threaded_calls", "kernels",
     "engine.frames", "selection", "engine.soundness", "tree", "evaluators", "backup",
     "engine.bindings", "solver", "continuous", "choice", "engine.history", "engine", "workers",
     "variation", "pages",

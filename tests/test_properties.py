@@ -233,7 +233,7 @@ def test_the_state_handed_in_stays_as_it_is(kind, index, seed):
 
 
 # --- any search of any game ----------------------------------------------------------------------
-# A number stands for a random game and random options that fit it. These run as plain Python, which
+# A number stands for a random game and random options that fit it. Most run as plain Python, which
 # takes no compilation. `python -m tests.test_properties 17` tries one of them.
 
 
@@ -303,12 +303,12 @@ def any_options(game: Game, seed: int) -> dict[str, Any]:
     return options
 
 
-def try_search(seed: int) -> uctree.SearchResult:
+def try_search(seed: int, *, compiled: bool = False) -> uctree.SearchResult:
     """Run the search of a number, go on below its action, and check what holds for all of them."""
     game, state = random_games.any_game(seed)
     options = any_options(game, seed)
     num_simulations = int(np.random.default_rng(seed).integers(1, 300))
-    with mock.patch.dict(os.environ, {"NUMBA_DISABLE_JIT": "1"}):
+    with mock.patch.dict(os.environ, {"NUMBA_DISABLE_JIT": str(int(not compiled))}):
         result = uctree.search(game, state, num_simulations=num_simulations, seed=seed, **options)
         check_counts(result, num_simulations)
         for tree in result.trees:
@@ -486,6 +486,15 @@ def test_any_search_of_any_game_keeps_its_counts_and_proofs(seed):
 def test_many_searches_keep_their_counts_and_proofs(first):
     for seed in range(first, first + 50):
         try_search(seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(500, 536, 4))
+def test_compiled_searches_keep_their_counts_and_proofs_and_are_those_of_plain_python(first):
+    for seed in range(first, first + 4):
+        compiled, plain = try_search(seed, compiled=True), try_search(seed)
+        if compiled.options["threads"] == 1:
+            assert compiled.edges.tobytes() == plain.edges.tobytes(), seed
 
 
 @pytest.mark.parametrize("seed", [5, 6, 7])

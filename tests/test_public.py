@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import venv
@@ -78,3 +79,20 @@ def test_the_example_of_a_rule_of_ones_own_runs():
 def test_the_example_of_a_round_trip_finds_a_short_one():
     printed = run(sys.executable, ROOT / "examples" / "tsp.py", "8", "5000")
     assert ", 0.00% above the shortest trip" in printed
+
+
+def test_the_readme_shows_what_its_searches_print():
+    """All but speeds and times: the board, the value, the expected line, the table of actions."""
+    text = (ROOT / "README.md").read_text()
+    shown = re.findall(r"```text\n(.*?)```", text.partition("The same as numbers")[0], re.DOTALL)
+    code = "\n".join(
+        re.findall(r"```python\n(.*?)```", text.partition("The same as numbers")[0], re.DOTALL)
+    )
+    printed = run(sys.executable, "-c", code)
+    assert len(shown) == 2
+    assert _repeatable(printed) == _repeatable("".join(shown))
+
+
+def _repeatable(text):
+    lines = [line.rstrip() for line in text.splitlines()]
+    return [line for line in lines if line and not re.search(r" in \d+\.\d\d s \(|^time: ", line)]

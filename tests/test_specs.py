@@ -130,6 +130,20 @@ def test_a_call_is_written_with_brackets_or_a_colon(text, expected):
     assert specs.split_call(text) == expected
 
 
+def test_a_text_that_is_too_long_is_refused_before_it_is_read():
+    for text in (" " * 10**6 + "x(", "x" * 10**6, "(" * 10_001, "hex(" + "1," * 5000):
+        for read in (specs.split_call, specs.read_game, specs.read_built_in):
+            with pytest.raises(UctreeError, match="characters, and 10,000 is the most") as caught:
+                read(text)
+            assert len(str(caught.value)) < 1000
+        with pytest.raises(UctreeError, match="10,000 is the most") as caught:
+            specs.read_rule(text, "--x", {"f": len})
+        assert len(str(caught.value)) < 1000
+    for text in (" " * 9000 + "x(", " " * 9000 + "x" + " " * 900 + "("):
+        with pytest.raises(UctreeError, match="cannot read"):
+            specs.split_call(text)
+
+
 @pytest.mark.parametrize("text", ["hex(size=7", "hex(7) + 1", "f(1)(2", "(7"])
 def test_a_call_that_is_not_one_is_refused(text):
     with pytest.raises(UctreeError, match="cannot read"):

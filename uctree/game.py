@@ -226,8 +226,10 @@ class Sphere:
     dim: int
 
     def __post_init__(self) -> None:
-        if isinstance(self.dim, bool) or not isinstance(self.dim, int) or self.dim < 2:
+        is_whole = isinstance(self.dim, (int, np.integer)) and not isinstance(self.dim, bool)
+        if not is_whole or self.dim < 2:
             raise BrokenGame(f"a Sphere has at least 2 coordinates; got dim={self.dim!r}")
+        object.__setattr__(self, "dim", int(self.dim))
 
     def project(self, vector: Any) -> np.ndarray:
         """The action nearest to a vector; the first axis for the zero vector."""

@@ -21,6 +21,7 @@ from uctree.engine.driver import MOST_SIMULATIONS, BatchedSearch, TreeSearch
 from uctree.engine.history import Samples
 from uctree.engine.identity import describe_game
 from uctree.engine.legality import check_actions
+from uctree.engine.looks import look_at
 from uctree.engine.memory import num_bytes
 from uctree.engine.options import Options, option_parameters, options_docstring, resolve, whole
 from uctree.engine.recent import table_of
@@ -403,6 +404,8 @@ def _composition(game: Game, given: dict[str, Any]) -> Composition:
     if found is None or found.kernel.is_stale:
         found = compose(game, resolve(game, **given))
         known.put(key, found)
+    elif found.options.check:
+        look_at(game)
     return found
 
 

@@ -14,15 +14,15 @@ of the graph of states; never-ending play is worth the game's `repetition_value`
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from uctree import evaluators, specs
-from uctree.doctor.first_look import refuse_broken
 from uctree.engine.bindings import game_bindings
 from uctree.engine.compile import Kernel, bind, compile_kernel, interpreted
+from uctree.engine.looks import look_at
 from uctree.errors import BrokenGame, UctreeError
 from uctree.game import CHANCE, LARGEST, OVER, Game, State, StateViews
 from uctree.kernels.backups import add_outcome, best_reply, step_return
@@ -442,9 +442,10 @@ class Table:
         bound = game_bindings(self.game, evaluators.playout())
         bound["KEY_SIZE"] = self.keys.shape[1]
         label = f"{self.game.name}: {kernel.__name__}"
-        look = partial(refuse_broken, self.game) if self.check else None
+        if self.check:
+            look_at(self.game)
         given = (self.arrays(), *arguments)
-        return compile_kernel(kernel, bound, given, label=label, debug=self.debug, before=look)
+        return compile_kernel(kernel, bound, given, label=label, debug=self.debug)
 
     def call(self, kernel: Kernel, *arguments: Any) -> Any:
         """Call such a kernel."""

@@ -30,7 +30,7 @@ from uctree.errors import IllegalAction, UctreeError
 from uctree.game import Game
 
 MOST_WORDS = 8  # in one action
-LONGEST = 10_000  # characters of arguments; a longer text is refused
+LONGEST = 10_000  # characters of a call; a longer text is refused
 LONG_NUMBER = r"\d{101}"  # Python itself refuses to print numbers of more than 4,300 digits
 
 # --- calls ---------------------------------------------------------------------------------------
@@ -42,10 +42,25 @@ def split_call(text: str) -> tuple[str, str]:
     >>> split_call("hex(size=7)"), split_call("hex:size=7"), split_call("hex")
     (('hex', 'size=7'), ('hex', 'size=7'), ('hex', ''))
     """
-    match = re.fullmatch(r"\s*([^:(]*?)\s*(?::(.*)|\((.*)\)\s*)?", text, re.DOTALL)
-    if match is None:
-        raise UctreeError(f"cannot read {text!r}; write it as a name or as name(size=7)")
-    return match[1], match[2] or match[3] or ""
+    if len(text) > LONGEST:
+        raise UctreeError(
+            f"cannot read {_short(text)!r}: it has {len(text):,} characters, and {LONGEST:,} is "
+            "the most"
+        )
+    ends = [place for place in (text.find(":"), text.find("(")) if place >= 0]
+    if not ends:
+        return text.strip(), ""
+    name, rest = text[: min(ends)].strip(), text[min(ends) :]
+    if rest[0] == ":":
+        return name, rest[1:]
+    rest = rest.rstrip()
+    if not rest.endswith(")"):
+        raise UctreeError(f"cannot read {_short(text)!r}; write it as a name or as name(size=7)")
+    return name, rest[1:-1]
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 100 else f"{text[:100]}..."
 
 
 def read_arguments(
@@ -69,9 +84,8 @@ def read_arguments(
     except UctreeError:
         raise
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
-        shown = text if len(text) <= 100 else f"{text[:100]}..."
         raise UctreeError(
-            f"cannot read the arguments {shown!r}; write them as rows=3,cols=4, with "
+            f"cannot read the arguments {_short(text)!r}; write them as rows=3,cols=4, with "
             "numbers, tuples or quoted text as values"
         ) from None
 
@@ -200,7 +214,7 @@ def read_rule(
         function = known(name, functions, words)
         return make(name, function, read_arguments(arguments, functions))
     except UctreeError as error:
-        raise UctreeError(f"{option} {text}: {error}") from error
+        raise UctreeError(f"{option} {_short(text)}: {error}") from error
 
 
 # Options of a search whose values are rules: the module with the functions that make them, the type
@@ -316,7 +330,7 @@ def _made(text: str, name: str, found: Any, arguments: str) -> Game:
     try:
         made = make(name, found, read_arguments(arguments))
     except UctreeError as error:
-        raise UctreeError(f"{text}: {error}") from error
+        raise UctreeError(f"{_short(text)}: {error}") from error
     if not isinstance(made, Game):
         raise UctreeError(
             f"{signature(name, found)} returned {type(made).__name__}; expected a uctree.Game"

@@ -289,14 +289,14 @@ def test_progress_ends_at_its_total():
     ("options", "error", "message"),
     [
         ({"budgets": []}, UctreeError, "budgets must be whole numbers"),
-        ({"budgets": [0, 5]}, UctreeError, "budgets must be whole numbers"),
-        ({"num_seeds": 0}, UctreeError, "num_seeds must be at least 1"),
+        ({"budgets": [0, 5]}, UctreeError, "budgets must be a whole number of at least 1; got 0"),
+        ({"num_seeds": 0}, UctreeError, "num_seeds must be a whole number of at least 1; got 0"),
         ({"tolerance": 1.5}, UctreeError, "tolerance must be a share"),
         ({"num_positions": 0}, UctreeError, "number of positions must be at least 1"),
         ({"rules": ["pct()"]}, UctreeError, "unknown 'pct'; did you mean puct"),
         ({"selection": None}, TypeError, "advise sets selection itself"),
         ({"solvr": True}, TypeError, r"no option 'solvr'; did you mean solver\? It has root"),
-        ({"reference_simulations": 0}, UctreeError, "reference_simulations must be at least 1"),
+        ({"reference_simulations": 0}, UctreeError, "reference_simulations must be a whole number"),
     ],
 )
 def test_mistakes_are_refused(options, error, message):

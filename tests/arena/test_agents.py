@@ -7,9 +7,10 @@ import functools
 import numpy as np
 import pytest
 
+import uctree
 from tests.arena.failing import NoAgent, Watches
 from uctree import Searcher, UctreeError, choice, games, search, selection, stopping
-from uctree.arena import GreedyAgent, RandomAgent, SearchAgent, make_agent, play
+from uctree.arena import GreedyAgent, RandomAgent, SearchAgent, agents, make_agent, play
 from uctree.arena.agents import derived_seed, name_of
 
 pytestmark = pytest.mark.quick
@@ -111,6 +112,24 @@ def test_an_agent_may_reuse_its_tree_with_an_open_loop_and_against_paranoid_oppo
     for options in ("open_loop=True", "opponents=paranoid"):
         agents = [f"search(num_simulations=30, reuse=True, {options})"] * 2
         assert play("pig(10)", agents, seed=1).end == "over", options
+
+
+def test_chance_without_end_is_an_error(monkeypatch):
+    def chance(state, outcomes, probabilities):
+        outcomes[0], probabilities[0] = 0, 1.0
+        return 1
+
+    def start(state):
+        state.to_play = uctree.CHANCE
+
+    dtype = np.dtype([("to_play", np.int8)])
+    monkeypatch.setattr(agents, "ENDLESS", 100)
+    game = uctree.Game(
+        dtype, lambda state, actions: 1, lambda state, action, reward: None, num_players=2,
+        num_actions=1, start=start, chance=chance, max_outcomes=1, name="dice",
+    )  # fmt: skip
+    with pytest.raises(uctree.BrokenGame, match="dice: no player is to move in the first 100"):
+        SearchAgent(5).prepare(game)
 
 
 def test_a_gumbel_root_refuses_reuse():

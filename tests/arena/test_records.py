@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+import subprocess
+import sys
 
 import pytest
 
@@ -152,6 +154,42 @@ def test_any_other_file_is_not_written_to(tmp_path, text):
     with pytest.raises(UctreeError, match="is not the file of a match"):
         match("tic_tac_toe", ["random", "greedy"], num_games=2, path=path)
     assert path.read_text() == text
+
+
+FULL = """
+import resource, signal, sys
+from uctree import UctreeError
+from uctree.arena import match
+
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000))
+try:
+    match("tic_tac_toe", ["random", "greedy"], num_games=20, path=sys.argv[1])
+except UctreeError as error:
+    print(error)
+"""
+
+
+def test_a_full_disk_is_named_and_the_games_so_far_count(tmp_path):
+    path, whole = tmp_path / "games.jsonl", tmp_path / "whole.jsonl"
+    done = subprocess.run(
+        [sys.executable, "-c", FULL, path], capture_output=True, text=True, check=True
+    )
+    assert "games.jsonl: File too large; what was written so far is safe" in done.stdout
+    content = path.read_bytes()
+    assert len(content) == 3000  # a part of the last line, too
+    match("tic_tac_toe", ["random", "greedy"], num_games=20, path=path)
+    assert path.read_bytes().startswith(content[: content.rindex(b"\n") + 1])
+    match("tic_tac_toe", ["random", "greedy"], num_games=20, path=whole)
+    resumed, fresh = read_games(path), read_games(whole)
+    assert [game.actions for game in resumed] == [game.actions for game in fresh]
+
+
+def test_the_file_of_a_match_is_no_link(tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path / "target")
+    with pytest.raises(UctreeError, match="link is a link or not a file, and a match would be"):
+        match("tic_tac_toe", ["random", "greedy"], num_games=2, path=tmp_path / "link")
+    assert not (tmp_path / "target").exists()
 
 
 def test_files_with_random_changes_are_refused_or_read(path):

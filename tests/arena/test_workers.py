@@ -17,7 +17,7 @@ import uctree
 from tests.arena import failing
 from tests.arena.failing import FAILING
 from tests.arena.timing import all_without_seconds
-from tests.pressing import assert_nothing_stays, held, interrupted
+from tests.pressing import assert_nothing_stays, held, interrupted, two_moments
 from tests.services import is_running
 from uctree import UctreeError, games
 from uctree.arena import SearchAgent, match, read_games
@@ -189,8 +189,11 @@ def test_ctrl_c_in_a_terminal_ends_the_workers_too(tmp_path, processes):
     assert not any(is_running(int(name)) for name in os.listdir(notes))
 
 
+@pytest.mark.parametrize("presses", [1, 2])
 @pytest.mark.parametrize("num_moments", [5, pytest.param(200, marks=pytest.mark.slow)])
-def test_ctrl_c_at_any_moment_leaves_nothing_behind_and_the_match_resumes(tmp_path, num_moments):
+def test_ctrl_c_at_any_moment_leaves_nothing_behind_and_the_match_resumes(
+    tmp_path, num_moments, presses
+):
     def work():
         path = tmp_path / f"{num_matches}.jsonl"
         return match("tic_tac_toe", agents, num_games=30, processes=2, path=path)
@@ -201,7 +204,7 @@ def test_ctrl_c_at_any_moment_leaves_nothing_behind_and_the_match_resumes(tmp_pa
     seconds, before = time.monotonic() - began, held()
     num_matches = 1
     for _ in range(num_moments):
-        result = interrupted(work, rng.uniform(0.0, 0.6 * seconds))
+        result = interrupted(work, *two_moments(rng, 0.6 * seconds)[:presses])
         assert_nothing_stays(before)
         num_cut += result is None or result.status == "interrupted"
         if result is not None:

@@ -174,6 +174,19 @@ def test_a_broken_game_is_named_with_its_line(refused, tmp_path, tokens, message
     assert "state.cells[state.ply] = 1" in text
 
 
+def test_messages_name_the_options_of_the_command(refused, tmp_path):
+    (tmp_path / "beyond.py").write_text(BEYOND)
+    file = str(tmp_path / "beyond.py")
+    for command in ("search", "solve"):
+        text = refused(command, file)
+        assert "uctree check says more; --no-check goes on without this look" in text
+    text = refused("match", file, "search(num_simulations=5)", "--games", "2")
+    assert "uctree check says more\n" in text
+    assert "check=False" not in text
+    assert "beyond: a rule raised IndexError" in refused("solve", file, "--no-check", "--debug")
+    assert "raise --max-states (" in refused("solve", "tic_tac_toe", "--max-states", "10")
+
+
 @pytest.mark.parametrize(
     ("tokens", "message"),
     [

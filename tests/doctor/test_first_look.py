@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 import time
 
 import numpy as np
@@ -14,7 +16,9 @@ from tests.broken_games import BROKEN, heap_game, legal, rule_of, step
 from uctree import BrokenGame
 from uctree.doctor.contract import RULES
 from uctree.doctor.first_look import first_breach, refuse_broken
-from uctree.engine.compile import compile_kernel
+from uctree.engine import disk_cache, looks
+from uctree.engine.disk_cache import clear_cache, has_mark, save_mark
+from uctree.engine.recent import Recent
 
 pytestmark = pytest.mark.quick
 
@@ -83,18 +87,127 @@ def test_slow_rules_are_cut_by_the_clock():
     assert time.perf_counter() - began < 0.5
 
 
-def double(n):
-    return 2 * n
+def test_a_slow_start_is_cut_by_the_clock():
+    calls = []
+
+    def slow(state):
+        calls.append(1)
+        time.sleep(0.1)
+        state.left = 7
+
+    assert first_breach(heap_game(start=slow)) is None
+    assert len(calls) < 9
 
 
-def test_code_from_the_cache_needs_no_look(tmp_path, monkeypatch):
-    monkeypatch.setenv("UCTREE_CACHE_DIR", str(tmp_path))
-    looks = []
+def picks(state, action, reward, data):
+    """As `step`; reads the place that data say, which is there or not."""
+    step(state, action, reward)
+    state.seen[data[0][0]] = 1
+
+
+def picking(index):
+    return heap_game(step=picks, data=(np.array([index]),), more=[("seen", "i1", (3,))])
+
+
+def scores(state, action, reward):
+    state.score += 10
+    step(state, action, reward)
+
+
+def starting(score):
+    """The heap with a score in int8, whose start is all that differs."""
+
+    def start(state):
+        state.left = 7
+        state.score = score
+
+    return heap_game(step=scores, start=start, more=[("score", "i1")])
+
+
+@pytest.mark.parametrize(
+    ("factory", "sound", "broken", "rule"),
+    [(picking, 1, 5, "out-of-bounds"), (starting, 0, 100, "overflow")],
+)
+def test_other_data_and_another_start_are_looked_at_although_the_code_is_there(
+    factory, sound, broken, rule
+):
+    assert uctree.search(factory(sound), num_simulations=10).simulations == 10
     for _ in range(2):
-        kernel = compile_kernel(double, {}, (1,), label="look", before=lambda: looks.append(1))
-        assert kernel.call(4) == 8
-    assert kernel.cached
-    assert looks == [1]
+        with pytest.raises(BrokenGame, match=rule):
+            uctree.search(factory(broken), num_simulations=10)
+    with pytest.raises(BrokenGame, match=rule):
+        uctree.solve(factory(broken))
+
+
+def test_data_that_changed_in_place_are_looked_at():
+    game = picking(1)
+    uctree.search(game, num_simulations=10)
+    game.data[0][0] = 5
+    with pytest.raises(BrokenGame, match="out-of-bounds"):
+        uctree.search(game, num_simulations=10)
+
+
+@pytest.fixture
+def looked_at(tmp_path, monkeypatch):
+    """The games that were looked at, with a cache of their own."""
+    monkeypatch.setenv("UCTREE_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(looks, "_seen", Recent(looks.MOST_REMEMBERED))
+    games: list = []
+    monkeypatch.setattr(looks, "refuse_broken", games.append)
+    return games
+
+
+def test_one_look_at_a_game_is_enough_in_all_processes(looked_at, monkeypatch):
+    for _ in range(2):
+        game = heap_game()
+        looks.look_at(game)
+        looks.look_at(game)
+    monkeypatch.setattr(looks, "_seen", Recent(looks.MOST_REMEMBERED))  # as another process
+    looks.look_at(heap_game())
+    assert len(looked_at) == 1
+    looks.look_at(heap_game(max_plies=20))
+    looks.look_at(heap_game(payoff_range=(-1, 1)))
+    looks.look_at(starting(5))
+    assert len(looked_at) == 4
+    assert clear_cache() == 0  # no machine code
+    monkeypatch.setattr(looks, "_seen", Recent(looks.MOST_REMEMBERED))
+    looks.look_at(heap_game())
+    assert len(looked_at) == 5
+
+
+def test_rules_that_cannot_be_hashed_are_looked_at_once_a_game(looked_at):
+    secret = object()
+
+    def invariant(state):
+        return secret is not None
+
+    for _ in range(2):
+        game = heap_game(invariant=invariant)
+        looks.look_at(game)
+        looks.look_at(game)
+    assert len(looked_at) == 2
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="its folders have no mode")
+def test_a_mark_in_a_folder_that_others_may_write_to_does_not_count(tmp_path, monkeypatch):
+    monkeypatch.setenv("UCTREE_CACHE_DIR", str(tmp_path))
+    save_mark("seen")
+    assert has_mark("seen")
+    assert not has_mark("unseen")
+    tmp_path.chmod(0o777)
+    assert not has_mark("seen")
+    save_mark("unseen")
+    tmp_path.chmod(0o700)
+    assert not has_mark("unseen")
+
+
+def test_the_newest_marks_are_kept(tmp_path, monkeypatch):
+    monkeypatch.setenv("UCTREE_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(disk_cache, "MAX_MARKS", 2)
+    for i in range(4):
+        save_mark(f"mark{i}")
+        os.utime(tmp_path / f"mark{i}.mark", (i, i))
+    assert [has_mark(f"mark{i}") for i in range(4)] == [False, False, True, True]
 
 
 def test_the_look_can_be_skipped():

@@ -33,10 +33,10 @@ if __name__ == "__main__":
 """
 
 
-def shown(folder, *arguments, terminal=True, **variables):
+def shown(folder, *arguments, terminal=True, script=COMPILE, **variables):
     """What a process that compiles shows on stderr."""
     pty = pytest.importorskip("pty")
-    (folder / "main.py").write_text(COMPILE)
+    (folder / "main.py").write_text(script)
     environment = os.environ | {"UCTREE_CACHE_DIR": str(folder / "cache")} | variables
     ours, theirs = pty.openpty() if terminal else os.pipe()
     subprocess.run(
@@ -86,3 +86,33 @@ def test_a_compilation_that_fails_ends_its_line(monkeypatch, capsys):
     with pytest.raises(KeyboardInterrupt), compiling("nothing"):
         raise KeyboardInterrupt
     assert capsys.readouterr().err == "uctree: compiling nothing ... stopped\n"
+
+
+BARS = """
+from uctree.cli.app import counting_bar
+from uctree.engine.compile import compile_kernel
+
+def double(n):
+    return 2 * n
+
+def triple(n):
+    return 3 * n
+
+with counting_bar() as show:
+    compile_kernel(double, {}, (1,), label="doubling")
+    show(1, 2, "one of two")
+    compile_kernel(triple, {}, (1,), label="tripling")
+    show(2, 2, "two of two")
+"""
+
+
+def test_a_progress_bar_does_not_tear_the_lines(tmp_path):
+    text = shown(tmp_path, script=BARS)
+    lines = re.split(r"[\r\n]+|\x1b\[\d*[A-KM-Z]", text)  # where a terminal begins a line
+    plain = [re.sub(r"\x1b\[[\d?;]*[a-z]", "", each) for each in lines]
+    found = [each for each in plain if "compiling" in each]
+    assert not any(re.fullmatch(r"\s*\d+\.\d s\s*", each) for each in plain), text
+    assert len(found) == 2, text
+    assert re.fullmatch(r"uctree: compiling doubling \.\.\. \d+\.\d s", found[0]), text
+    assert found[1] == "uctree: compiling tripling ..."
+    assert "one of two" in text

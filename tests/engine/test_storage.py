@@ -22,7 +22,7 @@ class Failing:
 
     def __getattr__(self, name):
         usual = getattr(np, name)
-        if name not in ("empty", "zeros", "repeat"):
+        if name not in ("empty", "zeros", "repeat", "full", "concatenate"):
             return usual
 
         def allocate(*arguments, **options):
@@ -105,3 +105,64 @@ def test_many_trees_that_cannot_grow_stay_as_they_are(monkeypatch):
     assert (storage._arrays["heads"] == heads).all()
     storage.grow(0)
     assert storage.tree_arrays()["edges"].shape[1] == 2 * before["edges"].shape[1]
+
+
+# --- other allocations ---------------------------------------------------------------------------
+
+PRIORS = evaluators.python(lambda states: (np.zeros((len(states), 9)), values(states)), leaves=4,
+                           priors=True)  # fmt: skip
+
+
+def searching(tmp_path):
+    """Two searches of one game, as a first and a later one do it."""
+    game = games.tic_tac_toe()
+    for options in ({}, {"evaluator": PRIORS, "threads": 1}, {"refine": None, "ties": "random"}):
+        for seed in (1, 2):
+            uctree.search(game, num_simulations=30, seed=seed, **options)
+
+
+def many_trees(tmp_path):
+    game = games.tic_tac_toe()
+    batch = BatchedSearch(game, 3, evaluator=PRIORS)
+    batch.reset(range(3), [game.start()] * 3, num_simulations=10, seed=1)
+    batch.run()
+
+
+def solving(tmp_path):
+    assert uctree.solve("nim(heaps=(5, 9, 11))").states > 1024  # so that the table grows
+
+
+def loading(tmp_path):
+    tree = uctree.search("tic_tac_toe", num_simulations=50).tree
+    tree.save(tmp_path / "a.tree")
+    assert uctree.Tree.load(tmp_path / "a.tree").simulations == 50
+
+
+WORK = {
+    "a workspace": ("uctree.engine.workspace", searching),
+    "a queue": ("uctree.engine.queue", searching),
+    "a queue for many trees": ("uctree.engine.queue", many_trees),
+    "a table of states": ("uctree.solver", solving),
+    "a tree file": ("uctree.engine.treefile", loading),
+}
+
+
+@pytest.mark.parametrize("name", WORK)
+def test_memory_that_runs_out_is_an_error_and_the_next_call_is_right(name, monkeypatch, tmp_path):
+    module, work = WORK[name]
+    num_failures, failing = 0, Failing(1)
+    while failing.countdown <= 0 or num_failures == 0:
+        failing = Failing(num_failures + 1)
+        with monkeypatch.context() as patch:
+            patch.setattr(f"{module}.np", failing)
+            try:
+                work(tmp_path)
+            except MemoryError:
+                assert failing.countdown <= 0
+            else:
+                assert failing.countdown > 0  # no failure is overlooked
+                break
+        num_failures += 1
+        if num_failures % 7 == 1:
+            work(tmp_path)
+    assert num_failures > 0

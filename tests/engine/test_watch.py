@@ -19,7 +19,7 @@ SOURCE = """
 import helpers
 import numpy as np
 
-NUMBER, TABLE, ITEMS, LARGE = 1, np.arange(4), [1, 2, [3, 4]], np.zeros(100_000)
+NUMBER, TABLE, ITEMS, LARGE = 1, np.arange(4), [1, 2, [3, 4]], np.zeros(200_000)
 
 def deeper(n):
     return n + NUMBER
@@ -30,6 +30,9 @@ def make(closed):
     return inner
 
 closure = make(5)
+
+def first(n):
+    return LARGE[n]
 
 def rule(n, extra=0):
     if n < 0:
@@ -93,6 +96,24 @@ def test_a_large_array_is_not_compared_by_content(module):
     watch = fingerprint(module.rule, {}).watch
     module.LARGE[0] = 1
     assert not watch.has_changed()  # as docs/tutorial.md says
+    assert watch.left_out == "an array of 1,600,000 bytes"
+    with pytest.warns(UserWarning, match="reads an array of 1,600,000 bytes, too large to be"):
+        compile_kernel(module.first, {}, (1,), label="large")
+    module.LARGE.flags.writeable = False
+    assert fingerprint(module.rule, {}).watch.left_out == ""
+
+
+def test_an_array_of_a_megabyte_is_compared_by_content(module):
+    module.LARGE = np.zeros(130_000)
+    watch = fingerprint(module.rule, {}).watch
+    assert not watch.has_changed()
+    module.LARGE[-1] = 1
+    assert watch.has_changed()
+
+
+def test_a_long_list_is_not_compared(module):
+    module.ITEMS, module.LARGE = list(range(3000)), np.zeros(3)
+    assert fingerprint(module.rule, {}).watch.left_out == "a list of 3,000 items"
 
 
 SCALE = 3.0
@@ -157,6 +178,22 @@ def test_a_search_follows_globals_helpers_and_arrays(monkeypatch):
     assert searcher.search(num_simulations=3).value[0] == 5.25
     monkeypatch.setitem(globals(), "pay", lambda: 6.0)
     assert uctree.Searcher(game).search(num_simulations=3).value[0] == 6.25
+
+
+def test_the_doctor_and_the_solver_follow_globals(monkeypatch):
+    game = one_step()
+    PAYS[0] = 0.5
+    assert uctree.solve(game).value[0] == 1.5
+    assert uctree.check(game, num_simulations=20).ok
+    monkeypatch.setitem(globals(), "PAY", 2.0)
+    assert uctree.solve(game).value[0] == 2.5
+    monkeypatch.setitem(globals(), "PAY", float("nan"))
+    report = uctree.check(game, num_simulations=20)
+    assert [finding.rule for finding in report.findings] == ["reward-finite"]
+    with pytest.raises(uctree.BrokenGame, match="reward-finite"):
+        uctree.solve(game)
+    with pytest.raises(uctree.BrokenGame, match="reward-finite"):
+        uctree.search(game, num_simulations=3)
 
 
 BONUS = 0.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 from typing import Any
 
@@ -14,6 +15,7 @@ from tests.games.openspiel import SpielBreakthrough, follow, load_game, spiel_pe
 from tests.games.variants import BOARDS, DISCRETE, VARIANTS, Variant, compiled
 from tests.record import GOLDEN, episode_text
 from uctree import Game, IllegalAction
+from uctree.doctor.walk import Case, Limits, look_at_seats, start_of, walk_at_random
 from uctree.engine.bindings import bound_rule
 from uctree.engine.compile import compile_kernel
 from uctree.game import StateView, make_rng
@@ -53,6 +55,21 @@ def board(request: pytest.FixtureRequest) -> Variant:
 
 
 # --- all games -----------------------------------------------------------------------------------
+
+
+def test_seats_are_symmetric_where_the_doctor_finds_them_so(variant: Variant) -> None:
+    """The others have a goal, a border or a komi of one player's own."""
+    game = variant.make()
+    if game.num_players == 1:
+        assert not game.symmetric_seats
+        return
+    game = copy.copy(game)
+    game.symmetric_seats, declared = True, game.symmetric_seats
+    case = Case(game, seed=0, limits=Limits(plies=3000, inspected=2))
+    start = start_of(case)
+    walk_at_random(case, start, 40)
+    look_at_seats(case, start)
+    assert ("seat-symmetry" not in case.findings) == declared
 
 
 def test_games_are_listed_in_order() -> None:

@@ -9,9 +9,11 @@ import pytest
 
 from tests.exact import action_values, maxn
 from tests.learn.fixed_evaluators import constant
-from uctree import games, solve
+from uctree import OVER, Game, games, solve
 from uctree.learn import exact
 from uctree.learn.options import make_options
+
+BEST = 0  # an action
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +43,23 @@ def test_exact_positions_of_a_small_game_equal_brute_force(game):
             expected[key] = optimal
     found = zip(positions.states, positions.optimal, strict=True)
     assert {game.key(state): np.flatnonzero(row).tolist() for state, row in found} == expected
+
+
+def test_exact_positions_follow_a_changed_global(monkeypatch):
+    def legal(state, actions):
+        actions[0], actions[1] = 0, 1
+        return 2
+
+    def step(state, action, reward):
+        reward[0] = 1.0 if action == BEST else 0.0
+        state.to_play = OVER
+
+    dtype = np.dtype([("to_play", np.int8)])
+    game = Game(dtype, legal, step, num_players=1, num_actions=2)
+    for best in (0, 1, 1):
+        monkeypatch.setitem(globals(), "BEST", best)
+        assert np.flatnonzero(exact.exact_positions(game).optimal[0]).tolist() == [best]
+    assert exact.exact_positions(game) is exact.exact_positions(game)
 
 
 def test_large_games_have_no_exact_positions():

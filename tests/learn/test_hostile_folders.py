@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import copy
+import json
 import os
 import tracemalloc
 
@@ -10,9 +12,11 @@ import numpy as np
 import pytest
 
 from tests.learn.episodes import episode
+from tests.learn.test_report import recorded
 from uctree import UctreeError, games
 from uctree.learn import files
 from uctree.learn.replay import ENTRY, Replay, _crc, _sha256
+from uctree.learn.report import report_page
 from uctree.learn.run import Run, load, new_network
 
 torch = pytest.importorskip("torch", reason="the extra learn is not installed")
@@ -186,6 +190,60 @@ def test_metrics_are_valid_json_and_sealed_files_hold_finite_numbers(run, game):
     text = (run / "metrics.jsonl").read_text()
     assert "NaN" not in text
     assert "Infinity" not in text
+
+
+# --- metrics -------------------------------------------------------------------------------------
+
+VALUES = [None, "x", -1, 10**30, 1e300, True, [], {}, [1], [[1]], "9" * 10**4, {"random": 1}]
+
+
+def places(content, path=()):
+    """The paths of everything in a line of metrics."""
+    items = content.items() if isinstance(content, dict) else enumerate(content)
+    for key, value in items:
+        yield (*path, key)
+        if isinstance(value, (dict, list)):
+            yield from places(value, (*path, key))
+
+
+def put_at(content, path, value):
+    for key in path[:-1]:
+        content = content[key]
+    content[path[-1]] = value
+
+
+@pytest.mark.parametrize("name", ["tic_tac_toe", "twenty48"])
+def test_a_report_leaves_out_lines_with_other_numbers(tmp_path, name):
+    """Every entry of every line of a run, replaced by what reports do not expect."""
+    game = games.twenty48(max_tile=16) if name == "twenty48" else games.tic_tac_toe()
+    recorded(tmp_path / "run", game)
+    path = tmp_path / "run" / "metrics.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    lines = lines[-5:]  # of one measurement, with a past
+    random = np.random.default_rng(0)
+    changed = [(row, place) for row, line in enumerate(lines) for place in places(line)]
+    for row, place in random.permutation(np.array(changed, object))[:150]:
+        forged = copy.deepcopy(lines)
+        put_at(forged[row], place, VALUES[random.integers(len(VALUES))])
+        path.write_text("".join(json.dumps(line) + "\n" for line in forged))
+        assert "</html>" in report_page(Run.open(tmp_path / "run"))
+
+
+def test_lines_that_are_left_out_are_counted_on_the_page(tmp_path, game):
+    recorded(tmp_path / "run", game)
+    path = tmp_path / "run" / "metrics.jsonl"
+    path.write_text(path.read_text().replace('"seconds": 360.0', '"seconds": "<b>"'))
+    page = report_page(Run.open(tmp_path / "run"))
+    assert "Damaged: 2 lines of metrics.jsonl of the kind &#x27;checkpoint&#x27;" in page
+    assert "<b>" not in page
+
+
+def test_thousands_of_damaged_lines_are_named_a_hundred_times(run):
+    with (run / "metrics.jsonl").open("a") as file:
+        file.write("[]\n" * 5000)
+    opened = Run.open(run)
+    assert len(opened.metrics()) == 1
+    assert len(opened.warnings) == 100
 
 
 # --- the replay ----------------------------------------------------------------------------------

@@ -193,3 +193,38 @@ def test_without_games_or_with_one_player_there_are_no_ratings(tmp_path, game):
     with Run.begin(tmp_path / "alone", games.twenty48(max_tile=16)) as run:
         run.log("ladder", iteration=10, past=None, games={"random": {"mean_return": 3.0}})
         assert ladder.ratings(run) is None
+
+
+def test_of_very_many_measurements_some_are_rated(tmp_path, game, monkeypatch):
+    monkeypatch.setattr(ladder, "MOST_RATED", 10)
+    with Run.begin(tmp_path / "run", game) as run:
+        for iteration in range(50):
+            log_row(run, iteration, {"random": [[1.0, 1.0]] * 3})
+        rated = ladder.ratings(run)
+        assert len(rated.agents) == 1 + 10
+        assert {0, 49} <= set(rated.iterations)
+        monkeypatch.setattr(ladder, "MOST_CELLS", 1000)
+        log_row(run, 50, {"random": [[1.0, 1.0]] * 30})
+        assert ladder.ratings(run).iterations == [None, 0, 50]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"games": {"greedy": {"points": [[1.0, 1.0]]}}}, "no games against random"),
+        ({"games": {"boss": {"points": [[1.0, 1.0]]}}}, "Invalid enum value 'boss'"),
+        ({"games": {"random": {"points": [[0.0, 0.0]]}}}, "an opening has no points"),
+        ({"games": {"random": {"points": []}}}, "length >= 1"),
+        ({"games": {"random": {"points": [[1.0, -1.0]]}}}, ">= 0"),
+        ({"games": {"random": {"points": [[1.0]]}}}, "length"),
+        ({"iteration": -1}, ">= 0"),
+    ],
+)
+def test_measurements_that_cannot_be_rated_are_left_out(rated_run, game, changes, message):
+    before = ladder.ratings(rated_run).agents
+    with Run.begin(rated_run.folder, game) as run:
+        row = {"iteration": 30, "past": None, "games": {"random": {"points": [[1.0, 1.0]]}}}
+        run.log("ladder", **(row | changes))
+        assert ladder.ratings(run).agents == before
+        assert "1 lines of metrics.jsonl of the kind 'ladder'" in run.warnings[0]
+        assert message in run.warnings[0]

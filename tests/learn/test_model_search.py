@@ -31,12 +31,18 @@ def test_the_root_is_shown_and_other_states_are_hidden(result):
     assert "hidden state" in result.game.show(node.state)
 
 
+def is_known(result, row, action):
+    tree = result.tree
+    node = int(np.flatnonzero(tree.edges["row"] == row)[0])
+    block = tree.edges[tree.edges["first"][node] :][: tree.edges["num_edges"][node]]
+    return bool((block["row"][block["action"] == action] >= 0).any())
+
+
 def test_steps_are_those_that_the_model_answered(result):
     action = int(result.edges["action"][np.argmax(result.edges["visits"])])
     state, reward = result.game.step(result.state, action)
     assert reward[1] == 1.0  # of player 1, who acted
     assert state["to_play"] == 2
-    beyond = state
+    unknown = next(a for a in range(9) if not is_known(result, int(state["row"]), a))
     with pytest.raises(uctree.IllegalAction, match="did not ask the model what is behind"):
-        for _ in range(20):
-            beyond, _ = result.game.step(beyond, 4)
+        result.game.step(state, unknown)

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import uctree
+from tests.engine.test_storage import Failing
 from tests.learn.episodes import LEARNABLE, episode
 from tests.learn.faults import killed_after, killed_at, mutated, small_disk
 from uctree import games, specs
@@ -20,7 +21,6 @@ from uctree.learn.replay import (
     ENTRY,
     POLICY_SLOTS,
     Replay,
-    _kernels,
     make_batch,
     make_positions,
     position_dtype,
@@ -321,9 +321,35 @@ def test_the_kernel_does_the_same_without_compilation(monkeypatch, episodes):
     monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
     plain_game = games.connect_four()
     plain = make_batch(plain_game, positions, choices)
-    assert _kernels[plain_game].interpreted
+    assert plain_game.tables["batches"].get(True).interpreted
     for one, other in zip(vars(compiled).values(), vars(plain).values(), strict=True):
         assert np.array_equal(one, other)
+
+
+SHOWN = 1.0
+
+
+def test_a_batch_follows_a_changed_global(monkeypatch):
+    def legal(state, actions):
+        actions[0] = 0
+        return 1
+
+    def step(state, action, reward):
+        state.to_play = uctree.OVER
+
+    def observe(state, player, planes):
+        planes[0, 0, 0] = SHOWN
+
+    dtype = np.dtype([("to_play", np.int8)])
+    game = uctree.Game(
+        dtype, legal, step, num_players=1, num_actions=1, observe=observe,
+        observation_shape=(1, 1, 1),
+    )  # fmt: skip
+    positions = np.zeros(1, position_dtype(game))
+    for shown in (1.0, 2.0):
+        monkeypatch.setitem(globals(), "SHOWN", shown)
+        batch = make_batch(game, positions, np.zeros(1, int))
+        assert batch.observations.tolist() == [[[[shown]]]]
 
 
 def test_every_symmetry_is_drawn(tmp_path):
@@ -363,6 +389,31 @@ def check_after_fault(folder, game, episodes, least):
     everything = b"".join(again.positions(n).tobytes() for n in range(len(episodes)))
     assert everything == b"".join(each.tobytes() for each in episodes)
     assert not list(folder.glob(".uctree-*"))
+
+
+def test_memory_that_runs_out_loses_no_episode(tmp_path, game, episodes, monkeypatch):
+    filled(tmp_path / "there", game, episodes[:4]).close()
+    num_failures = 0
+    for number in range(1, 200):
+        failing, done = Failing(number), False
+        folder = tmp_path / f"copy{number}"
+        shutil.copytree(tmp_path / "there", folder)
+        with monkeypatch.context() as patch:
+            patch.setattr("uctree.learn.replay.np", failing)
+            try:
+                with Replay(folder, game) as replay:
+                    assert replay.window(1000).num_positions > 0
+                    replay.append(4, episodes[4])
+                    done = True
+            except MemoryError:
+                num_failures += 1
+        assert done == (failing.countdown > 0)  # no failure is overlooked
+        check_after_fault(folder, game, episodes[:6], least=5 if done else 4)
+        shutil.rmtree(folder)
+        if done:
+            break
+    assert done
+    assert num_failures > 3
 
 
 def kill_at_every_write(tmp_path, game, episodes, shard_bytes, step):

@@ -18,7 +18,7 @@ import pytest
 import uctree
 from tests.learn.failing_jobs import FailingSetup
 from tests.learn.faults import ROOT, killed_at
-from tests.pressing import assert_nothing_stays, held, interrupted
+from tests.pressing import assert_nothing_stays, held, interrupted, two_moments
 from uctree import games
 from uctree.errors import UctreeError
 from uctree.learn.run import Run
@@ -129,12 +129,13 @@ def test_a_training_may_be_killed_at_every_write(game, tmp_path):
 SLOW = pytest.mark.slow
 
 
+@pytest.mark.parametrize("presses", [1, 2])
 @pytest.mark.parametrize(
     ("workers", "num_moments"),
     [(1, 5), (2, 2), pytest.param(1, 200, marks=SLOW), pytest.param(2, 200, marks=SLOW)],
 )
 def test_ctrl_c_at_any_moment_leaves_nothing_behind_and_the_run_resumes(
-    game, whole, tmp_path, workers, num_moments
+    game, whole, tmp_path, workers, num_moments, presses
 ):
     def work():
         run = train(game, tmp_path / str(num_runs), 4, workers=workers)
@@ -151,7 +152,7 @@ def test_ctrl_c_at_any_moment_leaves_nothing_behind_and_the_run_resumes(
     seconds, before = time.monotonic() - began, held()
     for _ in range(num_moments):
         num_runs += found is not None  # another folder
-        found = interrupted(work, rng.uniform(0.0, 0.6 * seconds))
+        found = interrupted(work, *two_moments(rng, 0.6 * seconds)[:presses])
         assert found in (None, True)
         assert_nothing_stays(before)
         num_cut += found is None

@@ -43,6 +43,22 @@ def test_a_torn_last_line_is_asked_again(tmp_path):
     assert (found == wanted).all()
 
 
+def forged(**changes):
+    """The line of a journal with an answer about the first action of the start."""
+    line = {"row": 0, "index": 0, "state": 2, "reward": 0.0, "to_play": 0, "over": False,
+            "actions": ["add", "double"], "weights": None, "value": 0.0, "proposed": None,
+            "costs": {}}  # fmt: skip
+    return json.dumps(line | changes)
+
+
+def test_a_forged_line_that_keeps_the_rules_is_taken(tmp_path):
+    journal = tmp_path / "run.jsonl"
+    uctree.plan(counting(), 1, num_simulations=1, seed=1, journal=journal)
+    with journal.open("a") as file:
+        file.write(forged(value=[0.5]) + "\n")
+    uctree.plan(counting(), 1, num_simulations=5, seed=1, journal=journal)
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [
@@ -50,8 +66,27 @@ def test_a_torn_last_line_is_asked_again(tmp_path):
         ("[1]", "is not an answer"),
         ('{"row":0}', "KeyError"),
         ("[" * 5000, "is not an answer"),
+        ('{"row":NaN,"index":0}', "is not an answer"),
+        ('{"row":1' + "0" * 200 + ',"index":0}', "is not an answer"),
+        ('{"row":"0","index":0}', "are no integers"),
+        (forged(index=2), "state 0 has 2 actions; there is none with number 2"),
+        (forged(index=-7), "none with number -7"),
+        (forged(to_play=3), "to_play is 3"),
+        (forged(to_play=uctree.CHANCE), "the problem has no chance"),
+        (forged(to_play="0"), "to_play is '0'"),
+        (forged(over=0), "over is 0"),
+        (forged(actions=[[1], [1]]), "twice"),
+        (forged(actions=[{}]), "hashable"),
+        (forged(weights=[1.0]), "zip"),
+        (forged(weights=[1.0, -1.0]), "priors must be"),
+        (forged(value=[1.0, 2.0]), "a value is"),
+        (forged(value="much"), "could not convert"),
+        (forged(reward=[]), "a reward is"),
+        (forged(proposed=["triple"]), "where none were asked for"),
+        (forged(costs={"usd": -1.0}), "the cost usd is -1.0"),
+        (forged(costs={"usd": "1"}), "TypeError"),
+        (forged(costs=[1]), "AttributeError"),
     ],
-    ids=["unknown row", "no object", "no index", "deep"],
 )
 def test_a_damaged_journal_is_refused(tmp_path, line, message):
     journal = tmp_path / "run.jsonl"
@@ -60,6 +95,82 @@ def test_a_damaged_journal_is_refused(tmp_path, line, message):
         file.write(line + "\n")
     with pytest.raises(UctreeError, match=message):
         uctree.plan(counting(), 1, num_simulations=5, seed=1, journal=journal)
+
+
+@pytest.mark.parametrize("text", ["important\nnotes", "notes", '{"a": 1}\n', '{"uctree jou,"\n'])
+def test_a_file_that_is_no_journal_is_not_written_to(tmp_path, text):
+    path = tmp_path / "notes.txt"
+    path.write_text(text)
+    with pytest.raises(UctreeError, match="is not the file of a journal"):
+        uctree.plan(counting(), 1, num_simulations=5, journal=path)
+    assert path.read_text() == text
+
+
+def test_a_link_or_a_pipe_is_not_written_to(tmp_path):
+    target = tmp_path / "target"
+    (tmp_path / "link").symlink_to(target)
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("link", "pipe"):
+        with pytest.raises(UctreeError, match=f"{name} is a link or not a file"):
+            uctree.plan(counting(), 1, num_simulations=5, journal=tmp_path / name)
+    assert not target.exists()
+
+
+def test_a_journal_in_a_folder_that_does_not_exist_is_named(tmp_path):
+    with pytest.raises(UctreeError, match=r"run\.jsonl: No such file"):
+        uctree.plan(counting(), 1, num_simulations=5, journal=tmp_path / "none" / "run.jsonl")
+
+
+def test_two_plans_do_not_share_a_journal(tmp_path):
+    journal = tmp_path / "run.jsonl"
+
+    def nested(number, action):
+        with pytest.raises(UctreeError, match="in use by another journal"):
+            uctree.plan(counting(), 1, num_simulations=5, journal=journal)
+        return step(number, action)
+
+    uctree.plan(counting(step=nested), 1, num_simulations=3, seed=1, journal=journal)
+    uctree.plan(counting(), 1, num_simulations=5, seed=1, journal=journal)
+
+
+def test_wrong_options_leave_no_journal(tmp_path):
+    journal = tmp_path / "run.jsonl"
+    with pytest.raises(ValueError, match="in_flight must be"):
+        uctree.plan(counting(), 1, num_simulations=5, in_flight=0, journal=journal)
+    assert not journal.exists()
+
+
+def test_numbers_that_would_not_be_read_back_are_refused(tmp_path):
+    problem = counting(step=lambda number, action: Step(10**200, over=True))
+    with pytest.raises(UctreeError, match="cannot be written to"):
+        uctree.plan(problem, 1, num_simulations=5, journal=tmp_path / "run.jsonl")
+
+
+FULL = """
+import resource, signal, sys
+import uctree
+from tests.planning.counting import counting
+
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+try:
+    uctree.plan(counting(), 1, num_simulations=30, seed=1, journal=sys.argv[1])
+except uctree.UctreeError as error:
+    print(error)
+"""
+
+
+def test_a_full_disk_is_named_and_the_answers_so_far_count(tmp_path):
+    journal = tmp_path / "run.jsonl"
+    run = subprocess.run(
+        [sys.executable, "-c", FULL, journal],
+        capture_output=True, text=True, env=os.environ | {"NUMBA_DISABLE_JIT": "1"}, check=True,
+    )  # fmt: skip
+    assert "run.jsonl: File too large; what was written so far is safe" in run.stdout
+    assert journal.stat().st_size == 1000  # a part of the last line, too
+    found = uctree.plan(counting(), 1, num_simulations=30, seed=1, journal=journal)
+    wanted = uctree.plan(counting(), 1, num_simulations=30, seed=1)
+    assert (found.edges == wanted.edges).all()
 
 
 def test_the_journal_of_another_start_is_refused(tmp_path):

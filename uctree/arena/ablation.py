@@ -21,7 +21,7 @@ from uctree import specs
 from uctree.arena import ratings
 from uctree.arena.agents import make_agent
 from uctree.arena.grids import Grid, Values, check_budget, number_of, read_grid
-from uctree.arena.matches import MatchProgress, Openings, match
+from uctree.arena.matches import MatchProgress, Openings, match, whole_number
 from uctree.arena.reports import markdown_table, plain_row, write_files
 from uctree.arena.standings import MatchResult, ends, span
 from uctree.engine.identity import describe_game, find_spec
@@ -116,6 +116,8 @@ def ablate(
     grid = read_grid(vary, base)
     budgets = _budgets(grid, num_simulations, seconds)
     path = None if folder is None else Path(folder)
+    seed = whole_number("seed", seed)
+    openings = int(openings) if isinstance(openings, np.integer) else openings
     settings = {"openings": openings, "seed": seed, "max_seconds": max_seconds}
     description = {
         "game": find_spec(chosen) or chosen.name, "vary": grid.axes, "base": grid.base,

@@ -23,6 +23,7 @@ import numpy as np
 from uctree import evaluators, specs
 from uctree.arena.agents import derived_seed, search_options
 from uctree.arena.dice import random_walk
+from uctree.arena.matches import whole_number
 from uctree.arena.ratings import mean_interval, rate
 from uctree.arena.references import Reference, deep_reference, exact_reference
 from uctree.arena.reports import markdown_table, plain_row, write_files
@@ -119,11 +120,12 @@ def advise(
             raise TypeError(f"advise sets {name} itself; omit it")
         if name not in known:
             raise TypeError(specs.no_option(name, known))
-    steps = _checked(budgets, num_seeds, tolerance)
-    if reference_simulations is not None and reference_simulations < 1:
-        raise UctreeError(
-            f"reference_simulations must be at least 1, or None; got {reference_simulations}"
-        )
+    steps = _checked(budgets, tolerance)
+    num_seeds, seed = whole_number("num_seeds", num_seeds, 1), whole_number("seed", seed)
+    num_positions = whole_number("num_positions", num_positions, 0)
+    max_states = whole_number("max_states", max_states, 0)
+    if reference_simulations is not None:
+        reference_simulations = whole_number("reference_simulations", reference_simulations, 1)
     drawn = random_states(chosen, num_positions, seed) if states is None else list(states)
     decisions = [chosen.copy(state) for state in drawn if _has_choice(chosen, state)]
     if not decisions:
@@ -194,12 +196,10 @@ def _has_choice(game: Game, state: State) -> bool:
 # --- measuring -----------------------------------------------------------------------------------
 
 
-def _checked(budgets: Sequence[int], num_seeds: int, tolerance: float) -> list[int]:
-    steps = sorted(set(budgets))
-    if not steps or any(type(step) is not int or step < 1 for step in steps):
-        raise UctreeError(f"budgets must be whole numbers of at least 1; got {list(budgets)}")
-    if num_seeds < 1:
-        raise UctreeError(f"num_seeds must be at least 1; got {num_seeds}")
+def _checked(budgets: Sequence[int], tolerance: float) -> list[int]:
+    steps = sorted({whole_number("each of budgets", step, 1) for step in budgets})
+    if not steps:
+        raise UctreeError("budgets must be whole numbers of at least 1; got none")
     if not 0 <= tolerance < 1:
         raise UctreeError(f"tolerance must be a share of the range, from 0 to 1; got {tolerance}")
     return steps

@@ -18,8 +18,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from uctree import specs
-from uctree.errors import UctreeError
-from uctree.game import Game
+from uctree.errors import BrokenGame, UctreeError
+from uctree.game import ENDLESS, Game
 from uctree.mcts import Searcher, search
 
 
@@ -160,9 +160,14 @@ class SearchAgent:
 def _first_decision(game: Game) -> np.record:
     """The first state of the game in which a player is to move."""
     state = game.start()
-    while game.to_play(state) < 0 and not game.is_over(state):
+    for _ in range(game.max_plies or ENDLESS):
+        if game.to_play(state) >= 0 or game.is_over(state):
+            return state
         state, _ = game.step(state, game.legal(state)[0])
-    return state
+    raise BrokenGame(
+        f"{game.name}: no player is to move in the first {game.max_plies or ENDLESS:,} plies, "
+        "which are all chance; print uctree.check(game)"
+    )
 
 
 # --- text to agents ------------------------------------------------------------------------------

@@ -15,6 +15,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from uctree import specs
 from uctree.errors import UctreeError
 
@@ -179,6 +181,7 @@ def _text(value: Any) -> str:
     >>> _text("true"), _text(0.5), _text("puct(c=2)"), _text("parent"), _text("inf")
     ('True', '0.5', 'puct(c=2)', "'parent'", 'inf')
     """
+    value = value.item() if isinstance(value, np.generic) else value
     if value is None or isinstance(value, (bool, int, float)):
         return repr(value)
     if not isinstance(value, str):

@@ -12,6 +12,8 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from uctree import specs
 from uctree.arena import ratings
 from uctree.arena.agents import AgentSource, derived_seed, name_of
@@ -21,6 +23,7 @@ from uctree.arena.records import GameRecord, Journal, make_header, read_file
 from uctree.arena.standings import MatchResult
 from uctree.arena.workers import play_in_workers
 from uctree.engine import interrupts
+from uctree.engine.options import whole
 from uctree.errors import IllegalAction, UctreeError
 from uctree.game import Game
 from uctree.workers.processes import BACKENDS
@@ -86,7 +89,10 @@ def match(
     sources = dict(agents) if isinstance(agents, Mapping) else named(agents)
     pool = AgentPool(game, sources)
     chosen = pool.game
-    _check(chosen, sources, num_games, processes, openings, max_seconds, sprt)
+    seed, processes = whole_number("seed", seed), whole_number("processes", processes, 1)
+    num_games = None if num_games is None else whole_number("num_games", num_games, 1)
+    openings = int(openings) if isinstance(openings, np.integer) else openings
+    _check(chosen, sources, openings, max_seconds, sprt)
     if backend not in BACKENDS:
         raise UctreeError(f"backend is {' or '.join(map(repr, BACKENDS))}; got {backend!r}")
     with contextlib.closing(pool):
@@ -299,18 +305,27 @@ def _plain(openings: Openings) -> int | list[list[int]]:
 # --- checks --------------------------------------------------------------------------------------
 
 
+def whole_number(name: str, value: Any, least: int | None = None) -> int:
+    """A whole number, from NumPy or not, as an int; UctreeError for anything else."""
+    bound = "" if least is None else f" of at least {least}"
+    try:
+        number = whole(name, value)
+    except TypeError:
+        number = None
+    if number is None or (least is not None and number < least):
+        raise UctreeError(f"{name} must be a whole number{bound}; got {value!r}")
+    return number
+
+
 def _check(
-    game: Game, sources: Mapping[str, AgentSource], num_games: int | None, processes: int,
-    openings: Openings, max_seconds: float | None, sprt: ratings.Sprt | None,
+    game: Game, sources: Mapping[str, AgentSource], openings: Openings, max_seconds: float | None,
+    sprt: ratings.Sprt | None,
 ) -> None:  # fmt: skip
     if len(sources) < game.num_players:
         raise UctreeError(
             f"{game.name} has {game.num_players} players; got {len(sources)} agents. Give an agent "
             "several times if it plays several seats"
         )
-    for name, number in (("num_games", num_games), ("processes", processes)):
-        if number is not None and (not isinstance(number, int) or number < 1):
-            raise UctreeError(f"{name} must be a whole number of at least 1; got {number!r}")
     if isinstance(openings, int) and openings < 0:
         raise UctreeError(f"openings must be a number of random plies, at least 0; got {openings}")
     if not isinstance(openings, int):

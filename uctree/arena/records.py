@@ -8,7 +8,6 @@ when the match is resumed.
 from __future__ import annotations
 
 import functools
-import io
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ import numpy as np
 
 from uctree import specs
 from uctree.engine.identity import describe_game, game_differences
+from uctree.engine.jsonlines import LineFile, complete_lines
 from uctree.engine.jsontext import finite, json_text, parse_json
 from uctree.errors import UctreeError
 from uctree.game import Episode, Game
@@ -181,7 +181,7 @@ def read_file(
     """The header and the games in the file of a match, as in `read_games`."""
     path = Path(path)
     try:
-        lines = _complete_lines(path.read_bytes())
+        lines = complete_lines(path.read_bytes())
     except OSError as error:
         raise UctreeError(f"{path}: {error.strerror}") from error
     header = _header(path, lines)
@@ -217,74 +217,35 @@ class Journal:
     """The file of a match, open for more games; `records` has the games of earlier runs."""
 
     def __init__(self, path: str | os.PathLike[str], header: dict[str, Any], game: Game) -> None:
-        self.path = Path(path)
+        self.path, self._file = Path(path), LineFile(path, "match", BEGINNING)
         try:
-            self.file = open(self.path, "a+b", buffering=0)  # noqa: SIM115 (it stays open)
-        except OSError as error:
-            raise UctreeError(f"{self.path}: {error.strerror}") from error
-        try:
-            _lock(self.file, self.path)
             self.records = self._resume(header, game)
         except BaseException:
-            self.file.close()
+            self.close()
             raise
 
     def _resume(self, header: dict[str, Any], game: Game) -> dict[int, GameRecord]:
-        self.file.seek(0)
-        content = self.file.read()
-        if not BEGINNING.startswith(content[: len(BEGINNING)]):
-            raise _not_a_match(self.path)  # before the file is truncated
-        lines = _complete_lines(content)
-        self.file.truncate(sum(map(len, lines)))
+        path, lines = self._file.path, self._file.lines
         if not lines:
-            self._write(header)
+            self._file.append(json_text(header))
             return {}
-        found = _header(self.path, lines)
-        _check_game(self.path, found["game"], game)
+        found = _header(path, lines)
+        _check_game(path, found["game"], game)
         for part in ("agents", "settings"):
             if found.get(part) != header[part]:
                 raise UctreeError(
-                    f"{self.path} holds a match with other {part}: {found.get(part)} in the file, "
+                    f"{path} holds a match with other {part}: {found.get(part)} in the file, "
                     f"{header[part]} now; give another path, or the {part} of the file"
                 )
-        return {each.number: each for each in _records(self.path, lines, game).values()}
+        return {each.number: each for each in _records(path, lines, game).values()}
 
     def append(self, record: GameRecord) -> None:
         """Store a game."""
-        self._write(record.to_json())
-
-    def _write(self, content: dict[str, Any]) -> None:
-        line = json_text(content).encode() + b"\n"
-        try:
-            while line:  # a full disk may write only a part
-                line = line[self.file.write(line) :]
-        except OSError as error:
-            raise UctreeError(
-                f"{self.path}: {error.strerror}; the games so far are safe, and the same call "
-                "resumes the match"
-            ) from error
+        self._file.append(json_text(record.to_json()))
 
     def close(self) -> None:
         """Close the file, so that another match can use it."""
-        self.file.close()
-
-
-def _lock(file: io.FileIO, path: Path) -> None:
-    """Raise UctreeError if another match writes to the same file."""
-    try:
-        import fcntl
-    except ImportError:  # Windows
-        return
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise UctreeError(f"{path} is in use by another match; wait for it, or end it") from None
-
-
-def _complete_lines(content: bytes) -> list[bytes]:
-    """The lines of a file with their line ends, without an incomplete last line."""
-    lines = content.splitlines(keepends=True)
-    return lines if not lines or lines[-1].endswith(b"\n") else lines[:-1]
+        self._file.close()
 
 
 def _header(path: Path, lines: list[bytes]) -> dict[str, Any]:

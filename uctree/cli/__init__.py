@@ -67,12 +67,32 @@ def main(tokens: Sequence[str] | None = None) -> int:
         if not (expected or place):
             raise
         kind = "" if expected else f"{type(error).__name__}: "
-        print(f"uctree: {place}{kind}{_text(error)}", file=sys.stderr)
+        command = next(iter(sys.argv[1:] if tokens is None else tokens), "")
+        print(f"uctree: {place}{kind}{_in_options(_text(error), command)}", file=sys.stderr)
         return 2
     return 0
 
 
 RENAMED = {"--wise": "--heuristic"}  # options, which are refused under their old names
+# What messages say to people who call functions, and to those who type a command.
+_TYPED = {"uctree.check(game)": "uctree check", "raise max_states=": "raise --max-states"}
+_TYPED_WITH_FLAGS = {
+    "check=False searches without this look": "--no-check goes on without this look",
+    "Run with debug=True": "Run with --debug",
+}
+_TYPED_WITHOUT_FLAGS = {
+    "; check=False searches without this look at the game": "",
+    "Run with debug=True": "Run uctree search with --debug",
+}
+
+
+def _in_options(text: str, command: str) -> str:
+    """A message in the words of the command line."""
+    has_flags = command in ("search", "solve", "play")
+    words = _TYPED | (_TYPED_WITH_FLAGS if has_flags else _TYPED_WITHOUT_FLAGS)
+    for called, typed in words.items():
+        text = text.replace(called, typed)
+    return text
 
 
 def _text(error: Exception) -> str:

@@ -121,7 +121,7 @@ def _parameter(option: Field[Any]) -> tuple[str, Any, Any]:
 def _method() -> type:
     """A record with the options of `search`, as far as they can be written in a command."""
     c = "the exploration constant of UCB1 (0.5 by default)."
-    unchecked = "do not play a few episodes in plain Python before a game is compiled."
+    unchecked = "do not play a few episodes in plain Python first."
     found = [
         ("c", Annotated[float | None, Parameter(help=c)], None),
         *(_parameter(option) for option in fields(Options) if option.name not in LEFT_OUT),
@@ -243,7 +243,7 @@ def _most_visited(tree: uctree.Tree) -> str:
 
 
 @contextlib.contextmanager
-def counting_bar(task_name: str) -> Iterator[Callable[[int, int, str], None] | None]:
+def counting_bar() -> Iterator[Callable[[int, int, str], None] | None]:
     """A function that shows (done, total, text); None if stderr is not a terminal."""
     if not sys.stderr.isatty():
         yield None
@@ -254,13 +254,16 @@ def counting_bar(task_name: str) -> Iterator[Callable[[int, int, str], None] | N
 
     columns = BarColumn(), TimeRemainingColumn(), TextColumn("{task.description}", markup=False)
     bar = Bar(*columns, console=Console(stderr=True), transient=True)
-    task = bar.add_task(f"{task_name}: starting", total=None)
+    task = bar.add_task("", total=None)
 
     def show(done: int, total: int, text: str) -> None:
+        bar.start()  # not before: the engine may say that it compiles
         bar.update(task, total=total, completed=done, description=text)
 
-    with bar:
+    try:
         yield show
+    finally:
+        bar.stop()
 
 
 # --- files ---------------------------------------------------------------------------------------

@@ -56,7 +56,7 @@ def continuous(
     if output is not None:
         with file_errors(output):
             output.mkdir(parents=True, exist_ok=True)
-    with counting_bar(made.name) as show:
+    with counting_bar() as show:
         runs = budgets.study(
             made, chosen, wanted, range(first_seed, first_seed + seeds),
             file=None if output is None else output / "runs.jsonl",

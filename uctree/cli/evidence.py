@@ -90,7 +90,7 @@ def match(
         sources = _named(agents, chosen)
         if anchor is not None and anchor not in sources:
             raise UctreeError(f"--anchor {anchor}: no such agent; agents are {', '.join(sources)}")
-        with counting_bar(chosen.name) as show_bar:
+        with counting_bar() as show_bar:
             result = arena.match(
                 game,
                 sources,

@@ -97,7 +97,7 @@ def train(game: str, /, *, folder: Path, options: Flags = NO_FLAGS) -> int:
         from uctree.learn import train as train_run
 
         try:
-            with _display(chosen.name) as show:
+            with _display() as show:
                 run = train_run(chosen, folder, progress=show, **given)
         except KeyboardInterrupt:
             print(f"uctree: interrupted; {_how_to_resume(folder, chosen)}", file=sys.stderr)
@@ -118,12 +118,15 @@ def _how_to_resume(folder: Path, game: Game) -> str:
 
 
 def _summary(run: Run, game: str) -> str:
+    from uctree.learn.metrics import sound_rows
+
     lines = [f"{run.folder}: iteration {run.iterations()[-1]}"]
-    measured = run.metrics("ladder")
+    measured = sound_rows(run, "ladder")
     for name, numbers in measured[-1]["games"].items() if measured else ():
         if "score" in numbers:
-            low, high = numbers["score_interval"]
-            lines.append(f"  score {numbers['score']:.3f} against {name} ({low:.3f} to {high:.3f})")
+            interval = numbers["score_interval"]
+            ends = "" if interval is None else f" ({interval[0]:.3f} to {interval[1]:.3f})"
+            lines.append(f"  score {numbers['score']:.3f} against {name}{ends}")
         else:
             mine, theirs = numbers["mean_return"], numbers["opponent_return"]
             lines.append(f"  mean return {mine:.4g}; {name} {theirs:.4g}")
@@ -184,7 +187,7 @@ def _opened(run: Path, game: str | None) -> Run:
 
 
 @contextlib.contextmanager
-def _display(name: str) -> Iterator[Callable[[Progress], None]]:
+def _display() -> Iterator[Callable[[Progress], None]]:
     """A function that shows progress: two bars in a terminal, otherwise a line per iteration."""
     if not sys.stderr.isatty():
         yield _Lines()
@@ -195,18 +198,21 @@ def _display(name: str) -> Iterator[Callable[[Progress], None]]:
 
     columns = BarColumn(bar_width=20), TextColumn("{task.description}", markup=False)
     bars = Bars(*columns, console=Console(stderr=True), transient=True)
-    run_bar = bars.add_task(f"{name}: starting", total=None)
+    run_bar = bars.add_task("", total=None)
     phase_bar = bars.add_task("", total=None)
 
     def show(now: Progress) -> None:
+        bars.start()  # not before: the engine may say that it compiles
         bars.update(
             run_bar, total=now.max_iterations, description=_run_line(now),
             completed=now.iteration - 1 if now.max_iterations else None,
         )  # fmt: skip
         bars.update(phase_bar, total=now.total, completed=now.done, description=_phase_line(now))
 
-    with bars:
+    try:
         yield show
+    finally:
+        bars.stop()
 
 
 class _Lines:

@@ -89,6 +89,8 @@ def solve(
     ] = None,
     max_states: int = 10_000_000,
     json: Flag = False,
+    debug: Flag = False,
+    no_check: Flag = False,
 ) -> None:
     """Find the exact value of a small game: of its start, or of the state after some actions.
 
@@ -97,11 +99,15 @@ def solve(
         actions: the actions so far, chance outcomes included, separated by commas or spaces.
         max_states: give up if more different states than this can follow.
         json: print JSON instead of a table.
+        debug: compile with bounds checks, to find out why a game crashes.
+        no_check: do not play a few episodes in plain Python first.
     """
     chosen = specs.read_game(game)
     state = specs.play_actions(chosen, actions or [])
     with option_errors():
-        solution = uctree.solve(chosen, state, max_states=max_states)
+        solution = uctree.solve(
+            chosen, state, max_states=max_states, debug=debug, check=not no_check
+        )
     print(json_text(solution.to_json(), indent=2) if json else solution)
 
 

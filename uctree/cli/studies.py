@@ -65,7 +65,7 @@ def ablate(
 
     chosen = specs.read_game(game)
     place = folder or Path(f"ablation-{_slug(game)}")
-    with counting_bar(chosen.name) as show:
+    with counting_bar() as show:
 
         def progress(now: AblationProgress) -> None:
             if show is not None:
@@ -143,7 +143,7 @@ def advise(
     root = None if actions is None else specs.play_actions(chosen, actions)
     states = arena.random_states(chosen, positions, seed, root)
     given: dict[str, Any] = {} if budgets is None else {"budgets": _numbers("--budgets", budgets)}
-    with counting_bar(chosen.name) as show:
+    with counting_bar() as show:
 
         def progress(now: AdviceProgress) -> None:
             if show is not None:

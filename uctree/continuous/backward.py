@@ -12,15 +12,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from uctree import evaluators
-from uctree.doctor.first_look import refuse_broken
 from uctree.engine.bindings import action_array, game_bindings
 from uctree.engine.compile import Kernel, compile_kernel, interpreted
+from uctree.engine.looks import look_at
 from uctree.engine.recent import MOST_KERNELS, table_of
 from uctree.errors import BrokenGame, UctreeError
 from uctree.game import OVER, Box, Game, State, StateViews, make_rng
@@ -111,6 +110,7 @@ class BackwardSolver:
         known = table_of(self.game, "backward", MOST_KERNELS)
         key = (levels, self.is_frozen, interpreted())
         kernel: Kernel | None = known.get(key)
+        look_at(self.game)
         if kernel is None or kernel.is_stale:
             solve: Callable[..., int] = no_level
             for _ in range(levels):
@@ -118,10 +118,7 @@ class BackwardSolver:
             bound = game_bindings(self.game, evaluators.playout())
             bound |= {"solve_first": solve, "FREEZES": self.is_frozen}
             label = f"{self.game.name}: backward induction, {levels} levels"
-            kernel = compile_kernel(
-                solve_root, bound, (self._memory(),), label=label,
-                before=partial(refuse_broken, self.game),
-            )  # fmt: skip
+            kernel = compile_kernel(solve_root, bound, (self._memory(),), label=label)
             known.put(key, kernel)
         return kernel
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,9 +11,9 @@ import numpy as np
 from uctree import evaluators
 from uctree.continuous import refine as refinements
 from uctree.continuous.refine import Refinement, fitted, stages_of
-from uctree.doctor.first_look import refuse_broken
 from uctree.engine.bindings import action_array, game_bindings
 from uctree.engine.compile import Kernel, compile_kernel, interpreted
+from uctree.engine.looks import look_at
 from uctree.engine.recent import MOST_KERNELS, table_of
 from uctree.errors import BrokenGame
 from uctree.game import (
@@ -150,13 +149,11 @@ def _improver(game: Game, kind: Refinement, arguments: tuple[Any, ...]) -> Kerne
     known = table_of(game, "improvers", MOST_KERNELS)
     key = kind.key, work_shape(arguments[0]), interpreted()
     kernel: Kernel | None = known.get(key)
+    look_at(game)
     if kernel is None or kernel.is_stale:
         bound = game_bindings(game, evaluators.playout()) | kind.bindings()
         label = f"{game.name}: {kind.name}"
-        kernel = compile_kernel(
-            refinements.improve_line, bound, arguments, label=label,
-            before=partial(refuse_broken, game),
-        )  # fmt: skip
+        kernel = compile_kernel(refinements.improve_line, bound, arguments, label=label)
         known.put(key, kernel)
     return kernel
 

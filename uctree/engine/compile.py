@@ -81,7 +81,6 @@ def compile_kernel(
     *,
     label: str,
     debug: bool = False,
-    before: Callable[[], None] | None = None,
 ) -> Kernel:
     """`function` with its unbound names bound, compiled for arguments of these types.
 
@@ -89,7 +88,6 @@ def compile_kernel(
         arguments: an example call; only the types matter.
         label: the name of the cache entry.
         debug: build with bounds checks.
-        before: called before anything is compiled, but not if the machine code is there already.
     """
     if interpreted():
         watch = fingerprint(function, bindings).watch
@@ -98,9 +96,15 @@ def compile_kernel(
 
     debug = debug or always_checks_bounds()
     signature = tuple(numba.typeof(argument) for argument in arguments)
-    is_checked = before is not None  # machine code that nobody looked at is stored apart
     types_given = tuple(map(str, signature))
-    found = fingerprint(function, bindings, versions(), types_given, debug, is_checked)
+    found = fingerprint(function, bindings, versions(), types_given, debug)
+    if found.watch.left_out:
+        warnings.warn(
+            f"{label} reads {found.watch.left_out}, too large to be compared before every search: "
+            "a later search does not notice a change in place. Assign another array instead; make "
+            "the array read-only (array.flags.writeable = False), or pass it as data",
+            stacklevel=2,
+        )
     if found.unknown:
         warnings.warn(
             f"{label} is compiled anew in every process: it uses {found.unknown}, whose content "
@@ -108,8 +112,6 @@ def compile_kernel(
             "globals",
             stacklevel=2,
         )
-        if before is not None:
-            before()
         with compiling(label), never_lost():
             call = _compiled(function, bindings, signature, None, label, debug)
         return Kernel(call, False, found.watch)
@@ -119,8 +121,6 @@ def compile_kernel(
     if known is not None:
         _in_memory.put(found.name, known)
         return Kernel(known, True, found.watch)
-    if before is not None:
-        before()
     with never_lost():
         with compiling(label):
             call = _compiled(function, bindings, signature, found.name, label, debug)

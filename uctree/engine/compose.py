@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,11 +12,11 @@ import numpy as np
 from uctree import selection as rules
 from uctree.continuous import proposals
 from uctree.continuous.refine import stages_of
-from uctree.doctor.first_look import refuse_broken
 from uctree.engine import frames, machine
 from uctree.engine.bindings import game_bindings
 from uctree.engine.compile import Kernel, compile_kernel, interpreted
 from uctree.engine.identity import rules_fingerprint
+from uctree.engine.looks import look_at
 from uctree.engine.options import Options
 from uctree.engine.queue import EvaluationQueue
 from uctree.engine.recent import MOST_KERNELS, table_of
@@ -64,6 +64,8 @@ def compose(game: Game, options: Options, *, many: bool = False) -> Composition:
     Args:
         many: whether the kernel searches many trees, whose records may be smaller.
     """
+    if options.check:
+        look_at(game)
     layout = options.layout(game, many=many)
     widening = options.widening
     # Whatever `bindings` and the dtypes below depend on; tests/engine/test_compose.py compares.
@@ -77,7 +79,7 @@ def compose(game: Game, options: Options, *, many: bool = False) -> Composition:
         None if options.proposal is None else options.proposal.key,
         None if options.refine is None else options.refine.key,
         options.opponents, options.ties, options.in_flight, options.sees_range(game),
-        options.shares_tree, options.check, options.debug, interpreted(),
+        options.shares_tree, options.debug, interpreted(),
     )  # fmt: skip
     known = table_of(game, "kernels", MOST_KERNELS)
     found = known.get(key)
@@ -91,10 +93,7 @@ def compose(game: Game, options: Options, *, many: bool = False) -> Composition:
         bound = bindings(game, options, layout) | frames.readers(batch)
         arguments = (frames.Frame(batch).words, queue.logits, queue.values, game.data)
         label = f"{game.name}: {options.selection.name}, {options.evaluator.name}"
-        look = partial(refuse_broken, game) if options.check else None
-        kernel = compile_kernel(
-            step_batch, bound, arguments, label=label, debug=options.debug, before=look
-        )
+        kernel = compile_kernel(step_batch, bound, arguments, label=label, debug=options.debug)
         found = arrays, kernel, rules_fingerprint(game, by_source=False)
         known.put(key, found)
     return Composition(game, options, layout, *found)

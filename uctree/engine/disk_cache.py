@@ -23,7 +23,8 @@ from typing import Any
 import numpy as np
 
 MAX_BYTES = 10**9  # of machine code on disk
-SUFFIX, UNFINISHED = ".kernel", ".part"
+MAX_MARKS = 10_000
+SUFFIX, UNFINISHED, MARK = ".kernel", ".part", ".mark"
 
 
 def cache_folder() -> Path:
@@ -67,8 +68,9 @@ def cache_entries() -> list[CacheEntry]:
 def clear_cache() -> int:
     """Delete every entry; returns how many there were."""
     found = list(cache_folder().glob(f"*{SUFFIX}"))
-    for path in [*found, *cache_folder().glob(f"*{UNFINISHED}")]:
-        path.unlink(missing_ok=True)
+    for suffix in (SUFFIX, UNFINISHED, MARK):
+        for path in cache_folder().glob(f"*{suffix}"):
+            path.unlink(missing_ok=True)
     return len(found)
 
 
@@ -161,6 +163,31 @@ def _write(path: Path, header: bytes, pickled: bytes) -> None:
 
 def _hash(content: bytes) -> bytes:
     return hashlib.sha256(content).hexdigest().encode()
+
+
+# --- marks ---------------------------------------------------------------------------------------
+
+
+def save_mark(name: str) -> None:
+    """Remember a name: an empty file. Nothing happens if the folder cannot be used."""
+    with contextlib.suppress(OSError, UnsafeFolder):
+        folder = safe_folder()
+        (folder / f"{name}{MARK}").touch(mode=0o600)
+        marks = list(folder.glob(f"*{MARK}"))
+        for path in sorted(marks, key=_time_of_change)[: max(0, len(marks) - MAX_MARKS)]:
+            path.unlink(missing_ok=True)
+
+
+def has_mark(name: str) -> bool:
+    """Whether a name was remembered by a process of this user."""
+    try:
+        return not _writer((safe_folder() / f"{name}{MARK}").lstat())
+    except (OSError, UnsafeFolder):
+        return False
+
+
+def _time_of_change(path: Path) -> float:
+    return path.stat().st_mtime
 
 
 # --- who may write -------------------------------------------------------------------------------

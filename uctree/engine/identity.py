@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import ast
 import contextlib
-import importlib
 import inspect
 import itertools
 import re
@@ -20,6 +18,7 @@ from uctree.engine.fingerprint import NotFingerprintable, fingerprint, source_fi
 from uctree.engine.treefile import describe_dtype
 from uctree.errors import BrokenGame, UctreeError
 from uctree.game import Game
+from uctree.specs import read_built_in
 
 MOST_GUESSES = 1000  # at the arguments of a factory
 
@@ -59,7 +58,7 @@ def game_from(description: dict[str, Any]) -> Game:
     if not isinstance(spec, str):
         raise UctreeError(f"{problem}, which is not one of uctree.games; {advice}")
     try:
-        game = _rebuilt(spec)
+        game = read_built_in(spec)
     except Exception as error:  # arguments from a file can be anything
         raise UctreeError(
             f"{problem}, and this uctree cannot make it from {_short(spec)} ({error!s:.200}); "
@@ -67,17 +66,6 @@ def game_from(description: dict[str, Any]) -> Game:
         ) from error
     check_game(description, game)
     return game
-
-
-def _rebuilt(spec: str) -> Game:
-    """The game that the call in `spec` of a function of `uctree.games` returns."""
-    call = ast.parse(spec, mode="eval").body
-    if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name)) or call.args:
-        raise ValueError("expected a call with arguments by name")
-    module = importlib.import_module(f"uctree.games.{call.func.id}")
-    arguments = {each.arg or "": ast.literal_eval(each.value) for each in call.keywords}
-    made: Game = getattr(module, call.func.id)(**arguments)
-    return made
 
 
 def check_game(description: dict[str, Any], game: Game) -> None:

@@ -19,6 +19,10 @@ def compiling(label: str) -> Iterator[None]:
     if not _is_watched():
         yield
         return
+    if hasattr(stream, "rich_proxied_file"):  # a progress bar is redrawn below whole lines
+        print(f"uctree: compiling {label} ...", file=stream, flush=True)
+        yield
+        return
     began = time.perf_counter()
     print(f"uctree: compiling {label} ...", end="", file=stream, flush=True)
     outcome = "stopped"

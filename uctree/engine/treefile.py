@@ -36,6 +36,7 @@ VERSION = 1
 DIGEST_BYTES = 32
 LARGEST_HEADER = 1 << 24  # bytes; JSON takes several times as much memory
 PIECE = 1 << 20  # bytes that are hashed and written, or read, at a time
+MOST_DIMENSIONS, LARGEST_DIMENSION = 32, 2**48
 NUMBERS = "biufc"  # kinds of dtypes that a file may hold, alone or in records
 
 Name = str | os.PathLike[str]  # of a file
@@ -198,8 +199,10 @@ def _array_dtype(description: Any) -> np.dtype:
 
 
 def _checked_shape(shape: Any) -> tuple[int, ...]:
-    if not isinstance(shape, list) or not all(type(n) is int and n >= 0 for n in shape):
-        raise TypeError(f"{shape!r} is not a shape")
+    is_shape = isinstance(shape, list) and len(shape) <= MOST_DIMENSIONS
+    # Products of larger numbers take long, and longer to be printed.
+    if not is_shape or not all(type(n) is int and 0 <= n <= LARGEST_DIMENSION for n in shape):
+        raise TypeError(f"{shape!r:.200} is not a shape")
     return tuple(shape)
 
 

@@ -223,6 +223,7 @@ def connect_four(rows: int = 6, cols: int = 7, playouts: str = "uniform") -> Gam
         payoff_range=(-1, 1),
         zero_sum=True,
         max_plies=rows * cols,
+        symmetric_seats=True,
         key_fields=("own", "taken", "to_play") if is_heuristic else None,
         symmetries=mirror(rows, cols),
         geometry=("grid", rows, cols),

@@ -169,6 +169,7 @@ def dots_and_boxes(rows: int = 2, cols: int = 2, pays: str = "boxes") -> Game:
         payoff_range=(0, boxes) if pays_boxes else (-1, 1),
         zero_sum=not pays_boxes,
         max_plies=lines,
+        symmetric_seats=True,
         # Boxes that were paid for do not change what is still to be paid.
         key_fields=("drawn", "to_play") if pays_boxes else ("drawn", "score", "to_play"),
         show=show,

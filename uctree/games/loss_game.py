@@ -17,7 +17,7 @@ BOUND = 5.0
 
 def loss_game(dim: int = 1) -> Game:
     """Three players, each with one action in [-5, 5]^dim; payoffs at the end."""
-    if not isinstance(dim, int) or not 1 <= dim <= 1000:
+    if not isinstance(dim, (int, np.integer)) or not 1 <= dim <= 1000:
         raise ValueError(f"dim must be a whole number from 1 to 1000; got {dim!r}")
     position = np.dtype([("x", np.float64, (3, dim)), ("ply", np.int8), ("to_play", np.int8)])
 

@@ -150,6 +150,7 @@ def n_in_a_row(rows: int = 15, cols: int = 15, length: int = 5, num_players: int
         payoff_range=(loss, 1),
         zero_sum=num_players == 2,
         max_plies=cells,
+        symmetric_seats=True,
         key_fields=("board", "to_play"),
         symmetries=board_symmetries(rows, cols),
         geometry=("grid", rows, cols),

@@ -76,6 +76,7 @@ def nim(heaps: tuple[int, ...] = (1, 3, 5, 7), misere: bool = True) -> Game:
         payoff_range=(-1, 1),
         zero_sum=True,
         max_plies=int(sum(sizes)),
+        symmetric_seats=True,
         show=show,
         show_action=show_action,
         read_action=read_action,

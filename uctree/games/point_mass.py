@@ -17,7 +17,7 @@ def point_mass(stages: int = 6) -> Game:
     The best pushes are a linear function of position and speed as long as none of them exceeds 2,
     so they are known exactly.
     """
-    if not isinstance(stages, int) or not 1 <= stages <= MOST_STAGES:
+    if not isinstance(stages, (int, np.integer)) or not 1 <= stages <= MOST_STAGES:
         raise ValueError(f"stages must be a whole number from 1 to {MOST_STAGES}; got {stages!r}")
     position = np.dtype(
         [("x", np.float64), ("v", np.float64), ("ply", np.int8), ("to_play", np.int8)]

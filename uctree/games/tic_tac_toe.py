@@ -35,6 +35,7 @@ def tic_tac_toe() -> Game:
         payoff_range=(-1, 1),
         zero_sum=True,
         max_plies=9,
+        symmetric_seats=True,
         symmetries=board_symmetries(3, 3),
         geometry=("grid", 3, 3),
         show=show,

@@ -7,7 +7,6 @@ for tests and benchmarks that uctree does not depend on; its licence is the AGPL
 
 from __future__ import annotations
 
-import functools
 import importlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,7 +16,8 @@ import numpy as np
 
 from uctree.arena.ratings import mean_interval
 from uctree.choice import temperature
-from uctree.engine.identity import find_spec
+from uctree.engine.identity import find_spec, rules_fingerprint
+from uctree.engine.recent import table_of
 from uctree.errors import UctreeError
 from uctree.evaluators import Evaluator
 from uctree.game import Game, State
@@ -29,6 +29,8 @@ from uctree.selection import ucb1
 from uctree.solver import solve
 
 MAX_STATES = 10_000  # of a game that is solved; tic-tac-toe has 5,478
+
+MOST_KEPT = 4  # samples of a game
 
 # Positions of connect four are drawn from games of playout searches.
 NUM_POSITIONS = 200
@@ -109,11 +111,12 @@ def searched_actions(
 # --- exact results -------------------------------------------------------------------------------
 
 
-@functools.lru_cache(maxsize=4)  # the same positions for every checkpoint of a run
 def exact_positions(
     game: Game, *, num_positions: int = NUM_POSITIONS, seed: int = 0
 ) -> ExactPositions | None:
     """Positions of a game with their optimal actions; None if exact results are not known.
+
+    They are kept for all checkpoints of a run, unless the rules change.
 
     Of a game with at most 10,000 states, all states. Of connect four on 6 x 7, a sample from games
     with 100 simulations per ply at temperature 1; ModuleNotFoundError if bitbully is not installed.
@@ -121,6 +124,17 @@ def exact_positions(
     Args:
         num_positions, seed: of the sample.
     """
+    known = table_of(game, "exact positions", MOST_KEPT)
+    key = rules_fingerprint(game, by_source=False), num_positions, seed
+    found = known.get(key)
+    if found is None or key[0] is None:
+        found = (_exact_positions(game, num_positions, seed),)
+        known.put(key, found)
+    positions: ExactPositions | None = found[0]
+    return positions
+
+
+def _exact_positions(game: Game, num_positions: int, seed: int) -> ExactPositions | None:
     steps = _all_steps(game)
     if steps is not None:
         return _solved(game, steps)

@@ -7,7 +7,6 @@ file is noticed. Nothing that is read here is ever executed.
 from __future__ import annotations
 
 import contextlib
-import errno
 import hashlib
 import json
 import os
@@ -20,6 +19,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from uctree.engine.jsonlines import open_regular
 from uctree.engine.jsontext import json_text, parse_json
 from uctree.engine.treefile import replacing
 from uctree.errors import UctreeError
@@ -96,20 +96,10 @@ def open_own(path: Path, flags: int, mode: str) -> IO[bytes]:
     A folder from somebody else may have links in place of files, so that writing would change
     files elsewhere. Reading follows links, which change nothing.
     """
-    # Without waiting for the other end of a pipe.
-    flags |= getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-    try:
-        if path.is_symlink():  # for systems without O_NOFOLLOW
-            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
-        number = os.open(path, flags | getattr(os, "O_BINARY", 0), 0o666)
-    except OSError as error:
-        if error.errno in (errno.ELOOP, errno.EMLINK, errno.ENXIO):
-            raise _not_own(path) from None
-        raise
-    if not stat.S_ISREG(os.fstat(number).st_mode):
-        os.close(number)
+    file = open_regular(path, flags, mode)
+    if file is None:
         raise _not_own(path)
-    return os.fdopen(number, mode, buffering=0)
+    return file
 
 
 def check_own_folder(path: Path) -> None:

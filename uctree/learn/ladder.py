@@ -30,6 +30,16 @@ from uctree.learn.diagnosis import diagnose, finite_interval
 from uctree.learn.environments import Played, play_environment
 from uctree.learn.exact import agreement
 from uctree.learn.latent import network_with_rules
+from uctree.learn.metrics import (
+    ANCHOR,
+    NETWORK,
+    OPPONENTS,
+    PAST,
+    POLICY,
+    RULES,
+    RatedLadder,
+    sound_rows,
+)
 from uctree.learn.model_error import Decisions, decisions_of, model_errors
 from uctree.learn.options import Options
 from uctree.learn.targets import n_step_returns
@@ -37,16 +47,9 @@ from uctree.learn.targets import n_step_returns
 if TYPE_CHECKING:
     from uctree.learn.run import Run
 
-NETWORK, PAST = "network", "past"
-RULES, POLICY = "rules", "policy"  # a model's network with the game's rules; without search
-OPPONENTS: dict[str, str] = {
-    "random": "random",
-    "greedy": "greedy",
-    "playout_100": "search(num_simulations=100)",
-    "playout_1000": "search(num_simulations=1000)",
-}
 OPENINGS = (2, 1, 0)  # random plies that games begin with; fewer if the game is over by then
-ANCHOR = "random"  # the agent whose rating is 0
+MOST_CELLS = 2**24  # of the tables of one fit
+MOST_RATED = 100  # measurements in one fit, whose memory grows with their square
 
 OnProgress = Callable[[int, int], None]
 
@@ -298,10 +301,13 @@ class LadderRatings:
 def ratings(run: Run) -> LadderRatings | None:
     """The ratings of one fit over all ladder games of a run; random play has 0.
 
-    None if there are no games yet, and for a game of one player.
+    Of more than `MOST_RATED` measurements, as many of them, from the first to the last. None if
+    there are no games yet, and for a game of one player.
     """
-    rows = run.metrics("ladder")
-    if not rows or run.game.num_players == 1:
+    if run.game.num_players == 1:
+        return None
+    rows = _thinned(sound_rows(run, "ladder", RatedLadder))
+    if not rows:
         return None
     pairings = [
         (row, name, _opponent_name(row, name))
@@ -330,6 +336,22 @@ def ratings(run: Run) -> LadderRatings | None:
         points, regularisation=REGULARISATION * ((played + played.T) > 0), anchor=index[ANCHOR]
     )
     return LadderRatings(agents, iterations, rated)
+
+
+def _thinned(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """At most `MOST_RATED` rows, evenly spaced, the first and the last among them.
+
+    Fewer if they have very many openings: a fit needs a table of all agents for each of them.
+    """
+    most = MOST_RATED
+    while True:
+        chosen = sorted({round(place) for place in np.linspace(0, len(rows) - 1, most)})
+        kept = [rows[place] for place in chosen] if len(rows) > most else rows
+        openings = sum(max(len(each["points"]) for each in row["games"].values()) for row in kept)
+        steps = {step for row in kept for step in (row["iteration"], row["past"])}
+        if most == 2 or openings * (len(steps) + len(OPPONENTS)) ** 2 <= MOST_CELLS:
+            return kept
+        most = max(2, most // 2)
 
 
 def _opponent_name(row: Mapping[str, Any], name: str) -> str:

@@ -17,7 +17,6 @@ import functools
 import hashlib
 import math
 import os
-import weakref
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -31,6 +30,7 @@ from uctree.engine import interrupts, treefile
 from uctree.engine.bindings import action_array, bound_rule
 from uctree.engine.compile import Kernel, compile_kernel, interpreted
 from uctree.engine.identity import describe_game, game_differences
+from uctree.engine.recent import table_of
 from uctree.errors import BrokenGame, UctreeError
 from uctree.game import Game, State, StateViews
 from uctree.kernels.binding import UNBOUND
@@ -746,13 +746,11 @@ def make_batch(
     )  # fmt: skip
 
 
-# Kernels by game, as long as the game is alive.
-_kernels: weakref.WeakKeyDictionary[Game, Kernel] = weakref.WeakKeyDictionary()
-
-
 def _kernel(game: Game, arguments: tuple[Any, ...]) -> Kernel:
     """The compiled `fill_batch` of a game, from memory, from the disk cache, or compiled now."""
-    if game not in _kernels:
+    known, key = table_of(game, "batches", 2), interpreted()
+    kernel: Kernel | None = known.get(key)
+    if kernel is None or kernel.is_stale:
         bound = {
             "legal": bound_rule(game, "legal"),
             "observe": bound_rule(game, "observe"),
@@ -760,8 +758,9 @@ def _kernel(game: Game, arguments: tuple[Any, ...]) -> Kernel:
             "GUARD_AT": max(game.num_actions, game.max_outcomes),
         }
         label = f"{game.name}: batches"
-        _kernels[game] = compile_kernel(fill_batch, bound, arguments, label=label)
-    return _kernels[game]
+        kernel = compile_kernel(fill_batch, bound, arguments, label=label)
+        known.put(key, kernel)
+    return kernel
 
 
 def _tables(game: Game) -> tuple[np.ndarray, np.ndarray]:

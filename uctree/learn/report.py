@@ -11,6 +11,7 @@ import msgspec
 
 from uctree.engine.treefile import replacing
 from uctree.learn import files, ladder
+from uctree.learn.metrics import ANCHOR, PAST, POLICY, RULES, sound_rows
 from uctree.learn.run import Run
 from uctree.pages.chart import Series, line_chart
 from uctree.pages.document import document, heading, paragraph, table
@@ -28,11 +29,9 @@ def write_report(run: Run, path: str | os.PathLike[str]) -> None:
 
 def report_page(run: Run) -> str:
     """The HTML of the page."""
-    parts = [paragraph(_verdict(run)), paragraph(_headline(run))]
-    parts += [paragraph(text) for text in _fall(run)]
-    parts += [paragraph(f"Damaged: {each}") for each in run.warnings]
-    failed = run.metrics("quarantined")
-    parts += [paragraph(f"Episodes that failed and were left out: {len(failed)}.")] * bool(failed)
+    first = [paragraph(_verdict(run)), paragraph(_headline(run))]
+    first += [paragraph(text) for text in _fall(run)]
+    sections = []
     for name, section in (
         ("Does it learn?", _strength), ("Does it play optimally?", _exact),
         ("Is the network right?", _diagnosis), ("Is the model any good?", _model),
@@ -40,13 +39,16 @@ def report_page(run: Run) -> str:
         ("Checkpoints", _checkpoints), ("Options", _options),
     ):  # fmt: skip
         found = section(run)
-        parts += [heading(name), *found] if found else []
-    return document(f"{run.game.name}: a run of uctree", parts)
+        sections += [heading(name), *found] if found else []
+    parts = [paragraph(f"Damaged: {each}") for each in run.warnings]
+    failed = run.metrics("quarantined")
+    parts += [paragraph(f"Episodes that failed and were left out: {len(failed)}.")] * bool(failed)
+    return document(f"{run.game.name}: a run of uctree", [*first, *parts, *sections])
 
 
 def _verdict(run: Run) -> str:
     """The answer to "does it learn?" in one sentence."""
-    rows = run.metrics("ladder")
+    rows = sound_rows(run, "ladder")
     if not rows:
         return "Whether it learns was not measured yet: the ladder runs at checkpoints."
     seen, (low, high) = _change_of_returns(rows) if run.game.num_players == 1 else _rise(run)
@@ -60,11 +62,11 @@ def _verdict(run: Run) -> str:
 
 def _fall(run: Run) -> list[str]:
     """A warning if the newest checkpoint is much weaker than an earlier one."""
-    rows = [row for row in run.metrics("ladder") if isinstance(row.get("strength"), float)]
+    rows = [row for row in sound_rows(run, "ladder") if row["strength"] is not None]
     best = run.best_iteration()
     if not rows or best is None or rows[-1]["iteration"] == best:
         return []
-    top = next(row for row in reversed(rows) if row["iteration"] == best)
+    top = next((row for row in reversed(rows) if row["iteration"] == best), rows[-1])
     first, last = rows[0]["strength"], rows[-1]["strength"]
     if top["strength"] - last < 0.3 * (top["strength"] - first):
         return []
@@ -92,7 +94,7 @@ def _rise(run: Run) -> tuple[str, tuple[float, float]]:
 
 def _change_of_returns(rows: Rows) -> tuple[str, tuple[float, float]]:
     """How the mean return of one player changed from the first measurement to the last."""
-    first, last = (row["games"][ladder.ANCHOR] for row in (rows[0], rows[-1]))
+    first, last = (row["games"][ANCHOR] for row in (rows[0], rows[-1]))
     before, after = first["return_interval"], last["return_interval"]
     seen = (
         f"its mean return was {first['mean_return']:.4g} (95 %: {_interval(before, '.4g')}) at "
@@ -105,12 +107,12 @@ def _change_of_returns(rows: Rows) -> tuple[str, tuple[float, float]]:
 
 
 def _headline(run: Run) -> str:
-    played, learned = run.metrics("self-play"), run.metrics("learning")
+    played, learned = sound_rows(run, "self-play"), sound_rows(run, "learning")
     if not played:
         return f"{run.folder}: no game was played yet."
     last = played[-1]
     steps = f", {learned[-1]['steps']:,.0f} steps" if learned else ""
-    saved = run.metrics("checkpoint")
+    saved = sound_rows(run, "checkpoint")
     hours = f" in {saved[-1]['seconds'] / 3600:.2f} hours" if saved else ""
     return (
         f"{run.folder}: {last['iteration']} iterations{hours}, {last['games']:,.0f} games, "
@@ -162,7 +164,7 @@ def _chart(title: str, y_label: str, curves: Sequence[Series | None]) -> list[st
 
 
 def _strength(run: Run) -> list[str]:
-    rows = run.metrics("ladder")
+    rows = sound_rows(run, "ladder")
     if not rows:
         return [paragraph("Nothing was measured yet: the ladder runs at checkpoints.")]
     if run.game.num_players == 1:
@@ -242,11 +244,11 @@ def _returns(rows: Rows) -> list[str]:
 
 
 def _exact(run: Run) -> list[str]:
-    rows = [row for row in run.metrics("ladder") if row.get("exact")]
+    rows = [row for row in sound_rows(run, "ladder") if row.get("exact")]
     if not rows:
         return []
     last = rows[-1]["exact"]
-    if "missing" in last:
+    if last["missing"] is not None:
         return [paragraph(f"Not measured: {last['missing']}.")]
     curves = [
         _curve("by search", rows, "exact.search", bounds="exact.search_interval"),
@@ -260,7 +262,7 @@ def _exact(run: Run) -> list[str]:
 
 
 def _diagnosis(run: Run) -> list[str]:
-    rows = [row for row in run.metrics("ladder") if row.get("diagnosis")]
+    rows = [row for row in sound_rows(run, "ladder") if row.get("diagnosis")]
     if not rows:
         return []
     last = rows[-1]["diagnosis"]
@@ -281,7 +283,7 @@ def _diagnosis(run: Run) -> list[str]:
     changed = [_curve("share", rows, "diagnosis.changed")]
     return [
         paragraph(text),
-        _calibration_chart(last["reliability"]),
+        *([_calibration_chart(last["reliability"])] if last["reliability"] else []),
         *_chart("Calibration error of values", "returns", errors),
         *_chart("How far search moves the policy: KL(search ‖ network)", "nats", surprise),
         *_chart("Share of actions that change after search", "share", changed),
@@ -291,7 +293,7 @@ def _diagnosis(run: Run) -> list[str]:
 
 def _model(run: Run) -> list[str]:
     """How wrong a learned model is after k steps, at the newest checkpoint."""
-    rows = [row for row in run.metrics("ladder") if row.get("model")]
+    rows = [row for row in sound_rows(run, "ladder") if row["model"]]
     if not rows:
         return []
     names = {
@@ -335,7 +337,7 @@ def _calibration_chart(rows: Rows) -> str:
 
 
 def _losses(run: Run) -> list[str]:
-    rows = run.metrics("learning")
+    rows = sound_rows(run, "learning")
     losses = [
         _curve(name, rows, f"{name}_loss")
         for name in ("policy", "value", "reward", "consistency", "turn")
@@ -345,7 +347,7 @@ def _losses(run: Run) -> list[str]:
 
 
 def _speed(run: Run) -> list[str]:
-    rows = [row for row in run.metrics("self-play") if row.get("played")]
+    rows = [row for row in sound_rows(run, "self-play") if row.get("played")]
     games = [_curve("games", rows, "games_per_second")]
     simulations = [_curve("simulations", rows, "simulations_per_second")]
     plies = [_curve("plies", rows, "plies_per_game")]
@@ -358,7 +360,7 @@ def _speed(run: Run) -> list[str]:
 
 def _checkpoints(run: Run) -> list[str]:
     existing = set(run.iterations())
-    rows = run.metrics("checkpoint")
+    rows = sound_rows(run, "checkpoint")
     lines = [["iteration", "hours", "sha256 of the weights", "on disk"]]
     lines += [
         [str(row["iteration"]), f"{row['seconds'] / 3600:.2f}", row["weights_sha256"],
@@ -382,9 +384,9 @@ def _label(name: str) -> str:
     if name.startswith("playout_"):
         return f"playout search, {int(name.removeprefix('playout_')):,} simulations"
     names = {
-        ladder.PAST: "the checkpoint before",
-        ladder.RULES: "the network with the game's rules",
-        ladder.POLICY: "its policy without search",
+        PAST: "the checkpoint before",
+        RULES: "the network with the game's rules",
+        POLICY: "its policy without search",
     }
     return names.get(name, name)
 

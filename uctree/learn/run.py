@@ -58,6 +58,7 @@ if TYPE_CHECKING:
 
 FORMAT = "uctree run"
 VERSION = 1
+MOST_WARNINGS = 100  # the others say nothing new
 
 
 # --- trained networks ----------------------------------------------------------------------------
@@ -335,7 +336,7 @@ class Run:
         schema = sequence_schema if self.options.algorithm == "muzero" else positions_schema
         return Replay(
             self.folder / "replay", self.game, schema=schema(self.game),
-            read_only=not self.is_training, report=self._warn,
+            read_only=not self.is_training, report=self.warn,
         )  # fmt: skip
 
     @functools.cached_property
@@ -343,7 +344,7 @@ class Run:
         """Positions of the replay that were searched again, for learned models."""
         return Replay(
             self.folder / "reanalysis", self.game, schema=reanalysed_schema(self.game),
-            read_only=not self.is_training, report=self._warn,
+            read_only=not self.is_training, report=self.warn,
         )  # fmt: skip
 
     # Metrics.
@@ -409,11 +410,11 @@ class Run:
             try:
                 yield _row(line)
             except ValueError as error:
-                self._warn(f"{self._metrics_path}, line {number} is damaged and left out: {error}")
+                self.warn(f"{self._metrics_path}, line {number} is damaged and left out: {error}")
 
-    def _warn(self, text: str) -> None:
+    def warn(self, text: str) -> None:
         """Add a warning about damage, and log it if this process trains."""
-        if text in self.warnings:
+        if text in self.warnings or len(self.warnings) >= MOST_WARNINGS:
             return
         self.warnings.append(text)
         if self.is_training:
@@ -503,7 +504,7 @@ class Run:
             try:
                 return checkpoints.read(self._checkpoint_path(each))
             except UctreeError as error:
-                self._warn(f"checkpoint {each} is damaged and left out: {error}")
+                self.warn(f"checkpoint {each} is damaged and left out: {error}")
         return None
 
     def resume(
@@ -529,7 +530,7 @@ class Run:
                 network=network, averaged=averaged, optimizer=optimizer, generators=generators
             )
             if checkpoint.replay_end > self.replay.end:
-                self._warn(
+                self.warn(
                     f"{self.replay.folder} has {self.replay.end} positions, and training had "
                     f"{checkpoint.replay_end}: the last ones are lost"
                 )

@@ -86,11 +86,11 @@ def plan(
     if on_error == "value" and error_value is None:
         raise ValueError('on_error="value" needs error_value=, what a failed action is worth')
     book = Book(problem)
-    written = None if journal is None else Journal(journal, problem, start, book)
     planner = Planner(
         problem, start, to_play=world.to_play, num_simulations=num_simulations, in_flight=in_flight,
         seed=seed, ordered=ordered, book=book, **options,
     )  # fmt: skip
+    written = None if journal is None else Journal(journal, problem, start, book)
     run = _Run(planner, written, budget or {}, on_error, error_value)
     calls = _Calls(problem, planner.seed, in_flight, retries, backoff, timeout)
     deadline = math.inf if seconds is None else planner.began + seconds

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
+from uctree.engine.jsonlines import LineFile
+from uctree.engine.jsontext import parse_json
 from uctree.errors import UctreeError
+from uctree.game import CHANCE
 from uctree.kernels.records import NONE
 from uctree.planning.book import Book
-from uctree.planning.problem import Answer, Problem, Question
+from uctree.planning.problem import Answer, Problem, Question, as_actions, as_outcomes
 
 _VERSION = 1
+_BEGINNING = b'{"uctree journal":'  # the first bytes of every file
 
 
 class Journal:
@@ -23,21 +26,29 @@ class Journal:
     """
 
     def __init__(self, path: str | Path, problem: Problem, start: Any, book: Book) -> None:
-        self.path, self.problem = Path(path), problem
+        self.problem, self.book = problem, book
         self.costs: dict[str, float] = {}
         header = {"uctree journal": _VERSION, "problem": problem.name, "start": self._dumped(start)}
-        lines = self._read()
-        if lines:
-            if lines[0] != header:
-                raise UctreeError(
-                    f"{self.path} is the journal of another plan, with the header {lines[0]}; this "
-                    f"one has {header}: give another file name, or delete the file"
-                )
-            for number, line in enumerate(lines[1:], 2):
-                self._replay(line, number, book)
-        self._file = open(self.path, "a", encoding="utf-8")  # noqa: SIM115
+        self._file = LineFile(path, "journal", _BEGINNING)
+        try:
+            self._resume(header)
+        except BaseException:
+            self.close()
+            raise
+
+    def _resume(self, header: dict[str, Any]) -> None:
+        lines = [self._parsed(line, number) for number, line in enumerate(self._file.lines, 1)]
         if not lines:
             self._write(header)
+            return
+        if lines[0] != header:
+            raise UctreeError(
+                f"{self._file.path} is the journal of another plan, with the header "
+                f"{_short(lines[0])}; this one has {_short(header)}: give another file name, or "
+                "delete the file"
+            )
+        for number, line in enumerate(lines[1:], 2):
+            self._replay(line, number)
 
     def note(self, question: Question, answer: Answer) -> None:
         """Write an answer down."""
@@ -62,6 +73,7 @@ class Journal:
         self._write({"row": question.row, "index": question.edge, "failed": why})
 
     def close(self) -> None:
+        """Close the file, so that another plan can use it."""
         self._file.close()
 
     def _book_costs(self, costs: dict[str, float]) -> None:
@@ -70,61 +82,88 @@ class Journal:
 
     def _write(self, line: dict[str, Any]) -> None:
         try:
-            text = json.dumps(line, allow_nan=False, separators=(",", ":"))
-        except (TypeError, ValueError) as error:
+            text = json.dumps(line, allow_nan=False)
+            parse_json(text)  # as the next call will read it
+        except (TypeError, ValueError, RecursionError) as error:
             raise UctreeError(
-                f"the answer {line!r} cannot be written to {self.path}: {error}. States need dump= "
-                "and load= unless they are JSON data; actions must be numbers, strings or tuples"
+                f"the answer {_short(line)} cannot be written to {self._file.path}: {error}. "
+                "States need dump= and load= unless they are JSON data; actions must be numbers, "
+                "strings or tuples"
             ) from None
-        self._file.write(text + "\n")
-        self._file.flush()
+        self._file.append(text)
 
-    def _read(self) -> list[dict[str, Any]]:
-        """The lines of the file; a last line that is not whole is removed from it."""
-        if not self.path.exists():
-            return []
-        content = self.path.read_bytes()
-        whole = content.rfind(b"\n") + 1
-        if whole < len(content):
-            os.truncate(self.path, whole)
-        found = []
-        for number, text in enumerate(content[:whole].splitlines(), 1):
-            try:
-                line = json.loads(text)
-            except (ValueError, RecursionError):
-                line = None
-            if not isinstance(line, dict):
-                raise UctreeError(
-                    f"line {number} of {self.path} is not an answer: the file is damaged; delete "
-                    "that line and those after it, or the file"
-                )
-            found.append(line)
-        return found
-
-    def _replay(self, line: dict[str, Any], number: int, book: Book) -> None:
+    def _parsed(self, text: bytes, number: int) -> dict[str, Any]:
         try:
-            row, index = int(line["row"]), int(line["index"])
-            if index != NONE and not 0 <= row < len(book):
-                raise ValueError(f"row {row} is not known before this line")
-            to_play = 0 if index == NONE else book.to_play[row]
-            question = Question(0, row, index, None, to_play=to_play)
-            if "failed" in line:
-                book.note_failure(question, str(line["failed"]))
-                return
-            answer = Answer(
-                state=self._loaded(line["state"]), reward=line["reward"], to_play=line["to_play"],
-                over=line["over"], actions=_hashable(line["actions"]), weights=line["weights"],
-                value=line["value"], proposed=_hashable(line["proposed"]), costs=line["costs"],
-            )  # fmt: skip
-            book.note(question, answer)
-            self._book_costs(answer.costs or {})
-        except UctreeError:
-            raise
-        except Exception as error:
+            line = parse_json(text)
+        except ValueError:
+            line = None
+        if not isinstance(line, dict):
             raise UctreeError(
-                f"line {number} of {self.path} is not an answer to this problem: "
-                f"{type(error).__name__}: {error}"
+                f"line {number} of {self._file.path} is not an answer: the file is damaged; delete "
+                "that line and those after it, or the file"
+            )
+        return line
+
+    def _replay(self, line: dict[str, Any], number: int) -> None:
+        try:
+            question = self._question(line)
+            if "failed" in line:
+                self.book.note_failure(question, str(line["failed"]))
+                return
+            answer = self._answer(line, question)
+            self.book.note(question, answer)
+            self._book_costs(answer.costs or {})
+        except Exception as error:  # a file can hold anything, and `load` can raise anything
+            raise UctreeError(
+                f"line {number} of {self._file.path} is not an answer to this problem: "
+                f"{type(error).__name__}: {error!s:.500}"
             ) from None
+
+    def _question(self, line: dict[str, Any]) -> Question:
+        """The question of a line; kernels will index with its numbers."""
+        row, index, book = line["row"], line["index"], self.book
+        if type(row) is not int or type(index) is not int:
+            raise ValueError(f"row {row!r} and index {index!r} are no integers")
+        if index == NONE:
+            return Question(0, row, index, None)
+        if not 0 <= row < len(book):
+            raise ValueError(f"row {row} is not known before this line")
+        most = self.problem.max_actions if self._proposes(row) else len(book.actions[row])
+        if not 0 <= index < most:
+            raise ValueError(f"state {row} has {most} actions; there is none with number {index}")
+        return Question(0, row, index, None, to_play=book.to_play[row])
+
+    def _proposes(self, row: int) -> bool:
+        """Whether the actions of a state are proposed one after another."""
+        return self.problem.propose is not None and self.book.to_play[row] >= 0
+
+    def _answer(self, line: dict[str, Any], question: Question) -> Answer:
+        """The answer of a line, checked as what the functions of the problem return."""
+        over, to_play, proposed = line["over"], line["to_play"], _hashable(line["proposed"])
+        if type(over) is not bool or type(to_play) is not int:
+            raise ValueError(f"over is {over!r} and to_play is {to_play!r}")
+        if proposed is not None:
+            if question.edge == NONE or not self._proposes(question.row):
+                raise ValueError("it proposes actions where none were asked for")
+            as_actions(proposed, False)
+        for name, cost in line["costs"].items():
+            if isinstance(cost, bool) or not cost >= 0:
+                raise ValueError(f"the cost {name} is {cost!r}")
+        actions, weights = _hashable(line["actions"]), line["weights"]
+        is_chance = to_play == CHANCE and not over
+        if is_chance and self.problem.chance is None:
+            raise ValueError("chance is to play, but the problem has no chance=")
+        if weights is None:
+            if is_chance:
+                raise ValueError("the outcomes have no probabilities")
+            as_actions(actions, False)
+        else:
+            pairs = list(zip(actions, weights, strict=True))
+            actions, weights = as_outcomes(pairs) if is_chance else as_actions(pairs, True)
+        return Answer(
+            self._loaded(line["state"]), line["reward"], to_play, over, actions, weights,
+            line["value"], proposed, line["costs"],
+        )  # fmt: skip
 
     def _dumped(self, state: Any) -> Any:
         return _plain(state if self.problem.dump is None else self.problem.dump(state))
@@ -145,3 +184,8 @@ def _plain(value: Any) -> Any:
 def _hashable(value: Any) -> Any:
     """Lists of JSON as tuples: actions must be hashable."""
     return tuple(_hashable(each) for each in value) if isinstance(value, list) else value
+
+
+def _short(content: Any) -> str:
+    text = repr(content)
+    return text if len(text) <= 500 else f"{text[:500]}..."

@@ -11,7 +11,7 @@ from uctree import evaluators
 from uctree.engine.compose import Composition, compose
 from uctree.engine.driver import MOST_SIMULATIONS, TreeSearch
 from uctree.engine.options import Options, check_names, resolve, whole
-from uctree.errors import UctreeError
+from uctree.errors import BrokenGame, UctreeError
 from uctree.game import Game
 from uctree.kernels.answers import STATE
 from uctree.kernels.batching import ANSWERED, EXHAUSTED, FAILED, SEARCHING
@@ -71,11 +71,12 @@ class Planner:
                 raise TypeError(f"{name}= is for games that are compiled; plan without it")
         check_names(options)
         num_simulations = checked_budget(num_simulations, None)
-        if whole("in_flight", in_flight) < 1:
+        in_flight = whole("in_flight", in_flight)
+        if in_flight < 1:
             raise ValueError(f"in_flight must be at least 1; got {in_flight}")
         self.problem, self.start, self.to_play = problem, start, to_play
         self.num_simulations, self.in_flight = num_simulations, in_flight
-        self.seed = 0 if seed is None else seed
+        self.seed = 0 if seed is None else whole("seed", seed)
         self.is_ordered = seed is not None if ordered is None else ordered
         self.options = options
         if problem.propose is not None:
@@ -271,6 +272,11 @@ class Planner:
             self._values[slot, player] = part
         weights = book.weights[row]
         queue = self._search.driver.queue  # type: ignore[union-attr]
+        if weights is not None and not (queue.evaluator.gives_priors or book.to_play[row] < 0):
+            raise BrokenGame(
+                f"actions(state) gave priors in state {row}, but none at the start: give them in "
+                "every state or in none; priors=False takes pairs as actions"
+            )
         if weights is not None:
             queue.logits[slot, : len(weights)] = weights
         elif queue.evaluator.gives_priors:

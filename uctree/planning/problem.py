@@ -10,6 +10,8 @@ from collections.abc import Callable, Generator, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from uctree.errors import BrokenGame
 from uctree.game import CHANCE, OVER
 
@@ -145,8 +147,10 @@ class Problem:
             raise TypeError("dump= and load= belong together: give both or none")
         for name in ("num_players", "max_actions", "horizon"):
             count = getattr(self, name)
-            if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+            is_whole = isinstance(count, (int, np.integer)) and not isinstance(count, bool)
+            if not is_whole or count < 1:
                 raise ValueError(f"{name} must be a whole number of at least 1; got {count!r}")
+            object.__setattr__(self, name, int(count))
 
     @property
     def is_async(self) -> bool:
