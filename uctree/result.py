@@ -75,6 +75,7 @@ class SearchResult:
     began: float = 0.0  # the start of the first simulation, by time.perf_counter
     samples: tuple[Samples, ...] = ()  # of each tree's root during the search
     best_seen: tuple[BestSeen, ...] | None = ()  # by each tree; None if it is not kept
+    note: str = ""  # about the world of a plan, as how its states are copied
 
     @property
     def tree(self) -> Tree:
@@ -548,6 +549,7 @@ class SearchResult:
             f"{self.simulations:,} simulations in {self.seconds:.2f} s ({speed:,.0f}/s)"
             f"{self._ending()}",
             self.profile_line,
+            *([f"world: {self.note}"] if self.note else []),
             f"expected: {self._line_text(line)}{end}",
             "",
         ]

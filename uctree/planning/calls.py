@@ -8,6 +8,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -103,7 +104,7 @@ def plan(
         planner.close()
         if written is not None:
             written.close()
-    return planner.result(status)
+    return replace(planner.result(status), note=world.note)
 
 
 class _Run:
