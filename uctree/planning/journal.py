@@ -41,11 +41,10 @@ class Journal:
 
     def note(self, question: Question, answer: Answer) -> None:
         """Write an answer down."""
-        self._book_costs(answer.costs or {})
         line = {
             "row": question.row,
             "index": question.edge,
-            "state": self._dumped(answer.state),
+            "state": None if answer.proposed is not None else self._dumped(answer.state),
             "reward": _plain(answer.reward),
             "to_play": answer.to_play,
             "over": answer.over,
@@ -57,9 +56,16 @@ class Journal:
         }
         self._write(line)
 
-    def note_failure(self, question: Question, why: str) -> None:
-        """Write down that a question could not be answered."""
-        self._write({"row": question.row, "index": question.edge, "failed": why})
+    def note_failure(
+        self, question: Question, why: str, costs: dict[str, float], paid: Any = None
+    ) -> None:
+        """Write down that a question could not be answered, and what that cost."""
+        line = {"row": question.row, "index": question.edge, "failed": why, "costs": costs}
+        self._write(line | ({} if paid is None else {"paid": _plain(paid)}))
+
+    def note_costs(self, costs: dict[str, float]) -> None:
+        """Write down what calls cost whose answers came too late to be used."""
+        self._write({"late": costs})
 
     def close(self) -> None:
         self._file.close()
@@ -103,20 +109,26 @@ class Journal:
 
     def _replay(self, line: dict[str, Any], number: int, book: Book) -> None:
         try:
+            if "late" in line:
+                self._book_costs(line["late"])
+                return
             row, index = int(line["row"]), int(line["index"])
             if index != NONE and not 0 <= row < len(book):
                 raise ValueError(f"row {row} is not known before this line")
             to_play = 0 if index == NONE else book.to_play[row]
-            question = Question(0, row, index, None, to_play=to_play)
+            wanted = int(line.get("proposed") is not None)
+            question = Question(0, row, index, None, to_play=to_play, wanted=wanted)
             if "failed" in line:
-                book.note_failure(question, str(line["failed"]))
+                book.note_failure(question, str(line["failed"]), line.get("paid"))
+                self._book_costs(line.get("costs") or {})
                 return
             answer = Answer(
-                state=self._loaded(line["state"]), reward=line["reward"], to_play=line["to_play"],
-                over=line["over"], actions=_hashable(line["actions"]), weights=line["weights"],
+                state=None if wanted else self._loaded(line["state"]), reward=line["reward"],
+                to_play=line["to_play"], over=line["over"], actions=_hashable(line["actions"]),
+                weights=line["weights"],
                 value=line["value"], proposed=_hashable(line["proposed"]), costs=line["costs"],
             )  # fmt: skip
-            book.note(question, answer)
+            book.note(question, book.checked(question, answer))
             self._book_costs(answer.costs or {})
         except UctreeError:
             raise
