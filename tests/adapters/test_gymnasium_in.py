@@ -120,14 +120,14 @@ def test_a_cart_is_balanced_to_the_end_with_a_value_of_ones_own():
 
 @pytest.mark.slow
 def test_a_cart_is_balanced_to_the_end_by_random_playouts():
-    """A random pole falls after 20 steps or so: longer playouts are luck, which is noise."""
-    env = gym.make("CartPole-v1")
-    for seed in range(2):
+    """Values lie close together, so the constant is small; the length of playouts is luck."""
+    env, rule = gym.make("CartPole-v1"), uctree.selection.ucb1(c=0.1)
+    for seed in (3, 4, 5):
         env.reset(seed=seed)
         is_truncated, ply = False, 0
         while not is_truncated:
-            world = adapters.from_gymnasium(env, horizon=30)
-            action = uctree.plan(world, num_simulations=100, seed=ply).action
+            world = adapters.from_gymnasium(env, horizon=50)
+            action = uctree.plan(world, num_simulations=100, seed=ply, selection=rule).action
             _, _, over, is_truncated, _ = env.step(action)
             assert not over
             ply += 1
