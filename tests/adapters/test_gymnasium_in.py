@@ -118,22 +118,6 @@ def test_a_cart_is_balanced_to_the_end_with_a_value_of_ones_own():
         assert (ply, over) == (500, False)
 
 
-@pytest.mark.slow
-def test_a_cart_is_balanced_to_the_end_by_random_playouts():
-    """Values lie close together, so the constant is small; the length of playouts is luck."""
-    env, rule = gym.make("CartPole-v1"), uctree.selection.ucb1(c=0.1)
-    for seed in (3, 4, 5):
-        env.reset(seed=seed)
-        is_truncated, ply = False, 0
-        while not is_truncated:
-            world = adapters.from_gymnasium(env, horizon=50)
-            action = uctree.plan(world, num_simulations=100, seed=ply, selection=rule).action
-            _, _, over, is_truncated, _ = env.step(action)
-            assert not over
-            ply += 1
-        assert ply == 500
-
-
 def test_a_state_inside_a_container_is_copied_by_deepcopy_with_a_warning():
     env = made(steps=(1,))
     with pytest.warns(UserWarning, match=r"Corridor is copied by copy\.deepcopy, \d+ µs"):
