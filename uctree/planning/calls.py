@@ -32,7 +32,7 @@ from uctree.planning.problem import (
     is_awaitable,
     values_of,
 )
-from uctree.planning.world import NOT_GIVEN, world_of
+from uctree.planning.world import NOT_GIVEN, OBJECT_PARTS, world_of
 from uctree.result import SearchResult
 
 SLOW_CALL = 1e-3  # seconds; several calls in flight then get a thread each
@@ -45,7 +45,7 @@ def plan(
     num_simulations: int | None = None,
     seconds: float | None = None,
     budget: dict[str, float] | None = None,
-    to_play: int | None = None,
+    to_play: Any = None,
     in_flight: int = 1,
     seed: int | None = None,
     ordered: bool | None = None,
@@ -67,7 +67,9 @@ def plan(
     Args:
         problem: a `Problem`, with the `start` of the search; or, without `start`, a `World` or what
             `uctree.adapters` makes one of: a Gymnasium environment, a state of OpenSpiel, an
-            object with `legal`, `step` and `clone`.
+            object with `legal`, `step` and `clone`. If its methods have other names, give these:
+            `legal="moves"`, and so on for `step`, `clone`, `over`, `to_play`, `reward`, `returns`
+            and `num_players`, as in `adapters.from_object`.
         budget: the most of each cost that calls of `uctree.spent` may add up to.
         to_play: the player to move at the start of a `Problem`, or uctree.CHANCE; 0 if omitted.
         in_flight: how many simulations may wait for answers at the same time. Functions that are
@@ -86,7 +88,8 @@ def plan(
         progress: as in `search`.
         options: as in `search`.
     """
-    world = world_of(problem, start, to_play)
+    parts = {name: options.pop(name) for name in OBJECT_PARTS if name in options}
+    world = world_of(problem, start, to_play, parts)
     problem, start = world.problem, world.start
     check_names(options)
     num_simulations = checked_budget(num_simulations, seconds)
