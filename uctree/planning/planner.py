@@ -20,7 +20,7 @@ from uctree.kernels.records import NONE
 from uctree.mcts import checked_budget, tree_bytes
 from uctree.planning.book import Book
 from uctree.planning.journal import Journal
-from uctree.planning.problem import Answer, Problem, Question, add_costs
+from uctree.planning.problem import Answer, Checked, Problem, Question, add_costs
 from uctree.result import SearchResult
 from uctree.selection import Widening, widening
 from uctree.tree import Tree
@@ -172,7 +172,7 @@ class Planner:
         A question is answered once.
         """
         self._check_open(question)
-        checked = self.book.checked(question, answer)
+        checked = answer if type(answer) is Checked else self.book.checked(question, answer)
         if self._journal is not None:
             self._journal.note(question, checked)
         self._forget(question)
@@ -308,6 +308,7 @@ class Planner:
         self._values = _view(queue.values)
         names = queue.answers.dtype.names or ()
         self._answers = {name: _view(queue.answers[name]) for name in names}
+        self._rewards, self._logits = self._answers["reward"], queue.logits
         search.prepare_root(self._answer_root)
         if queue.queues["phase"][0] != SEARCHING:
             queue.queues["phase"] = SEARCHING
@@ -339,7 +340,6 @@ class Planner:
     def _answer_known(self, slot: int, row: int, index: int) -> bool:
         """Write what the book knows about an edge or a state to a slot; False if it is unknown."""
         book, answers = self.book, self._answers
-        status, reward = ANSWERED, None
         if index != NONE:
             found = book.behind.get((row, index))
             if found is None:
@@ -352,19 +352,18 @@ class Planner:
                 return False
             row, reward = found
             for player, part in enumerate(reward):
-                answers["reward"][slot, player] = part
+                self._rewards[slot, player] = part
         answers["row"][slot] = row
         answers["mover"][slot] = book.to_play[row]
         answers["count"][slot] = book.count(row)
         for player, part in enumerate(book.values[row]):
             self._values[slot, player] = part
         weights = book.weights[row]
-        queue = self._search.driver.queue  # type: ignore[union-attr]
         if weights is not None:
-            queue.logits[slot, : len(weights)] = weights
-        elif queue.evaluator.gives_priors:
-            queue.logits[slot] = 0.0
-        answers["status"][slot] = status
+            self._logits[slot, : len(weights)] = weights
+        elif self._gives_priors:
+            self._logits[slot] = 0.0
+        answers["status"][slot] = ANSWERED
         return True
 
 
