@@ -577,6 +577,12 @@ class Tree:
 
     def save(self, path: str | Path) -> None:
         """Write the tree to a file; `Tree.load` reads it back."""
+        if self.game.labels is not None:
+            raise UctreeError(
+                f"the tree of a plan for {self.game.name} has numbers where its states are, and "
+                "would mean nothing without them: give plan a journal=, from which the same call "
+                "grows the same tree and asks nothing again"
+            )
         used = int(self.head["used"][0])
         arrays = {
             "edges": self.edges[:used],

@@ -33,7 +33,7 @@ from uctree.planning.problem import (
     is_awaitable,
     values_of,
 )
-from uctree.planning.world import NOT_GIVEN, world_of
+from uctree.planning.world import NOT_GIVEN, OBJECT_PARTS, world_of
 from uctree.result import SearchResult
 
 SLOW_CALL = 1e-3  # seconds; several calls in flight then get a thread each
@@ -46,7 +46,7 @@ def plan(
     num_simulations: int | None = None,
     seconds: float | None = None,
     budget: dict[str, float] | None = None,
-    to_play: int | None = None,
+    to_play: Any = None,
     in_flight: int = 1,
     seed: int | None = None,
     ordered: bool | None = None,
@@ -68,7 +68,9 @@ def plan(
     Args:
         problem: a `Problem`, with the `start` of the search; or, without `start`, a `World` or what
             `uctree.adapters` makes one of: a Gymnasium environment, a state of OpenSpiel, an
-            object with `legal`, `step` and `clone`.
+            object with `legal`, `step` and `clone`. If its methods have other names, give these:
+            `legal="moves"`, and so on for `step`, `clone`, `over`, `to_play`, `reward`, `returns`
+            and `num_players`, as in `adapters.from_object`.
         budget: the most of each cost that calls of `uctree.spent` may add up to.
         to_play: the player to move at the start of a `Problem`, or uctree.CHANCE; 0 if omitted.
         in_flight: how many simulations may wait for answers at the same time. Functions that are
@@ -87,7 +89,8 @@ def plan(
         progress: as in `search`.
         options: as in `search`.
     """
-    world = world_of(problem, start, to_play)
+    parts = {name: options.pop(name) for name in OBJECT_PARTS if name in options}
+    world = world_of(problem, start, to_play, parts)
     problem, start = world.problem, world.start
     check_names(options)
     num_simulations = checked_budget(num_simulations, seconds)
@@ -175,6 +178,8 @@ class _Run:
     @property
     def is_spent(self) -> bool:
         """Whether a cost has reached its budget."""
+        if not self.budget:
+            return False
         costs = self.planner.costs
         return any(costs.get(name, 0.0) >= most for name, most in self.budget.items())
 
@@ -233,6 +238,9 @@ class _Calls:
         self._recent = 0.0  # seconds that a question took lately
         self._seconds: dict[Any, float] = {}  # that calls of a function took lately
         self._batch = _Batch(self)
+        self._costs_here: dict[str, float] = {}  # of the question that is answered in this thread
+        self._booking = booking(self._costs_here)
+        self._booking.__enter__()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._lock = threading.Lock()
         if self.problem.is_async:
@@ -279,12 +287,30 @@ class _Calls:
             waiting.clear()
             found = self._answer_together(questions)
             now = time.perf_counter()
+        answer = self._answer_quickly if self._is_plain else self._answer
         while waiting and now - began < SLOW_CALL:
-            question = waiting.popleft()
-            found.append(self._answer(question))
+            found.append(answer(waiting.popleft()))
             now = time.perf_counter()
         self._recent = 0.5 * (self._recent + (now - began) / len(found))
         return found
+
+    def _answer_quickly(self, question: Question) -> Outcome:
+        """The same as `_answer` for functions that need nothing special."""
+        costs = self._costs_here
+        try:
+            answer: Any = self.problem.quick_answer(question)
+        except Exception as error:
+            answer = error
+        if not costs:
+            return (question, answer, costs) if answer is not None else self._answer(question)
+        own = dict(costs)
+        costs.clear()
+        if answer is None:
+            question, answer, more = self._answer(question)  # type: ignore[assignment]
+            add_costs(own, more)
+        if not isinstance(answer, Exception):
+            answer = answer._replace(costs=own)
+        return question, answer, own
 
     def _answer(self, question: Question) -> Outcome:
         """The answer to a question, by calls from this thread."""
@@ -488,6 +514,7 @@ class _Calls:
 
     def close(self) -> None:
         """Give up what is still running."""
+        self._booking.__exit__()
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._loop.stop)
 

@@ -12,7 +12,7 @@ from uctree import evaluators
 from uctree.engine.compose import Composition, compose
 from uctree.engine.driver import MOST_SIMULATIONS, TreeSearch
 from uctree.engine.options import Options, check_names, resolve, whole
-from uctree.errors import UctreeError
+from uctree.errors import IllegalAction, UctreeError
 from uctree.game import OVER, Game
 from uctree.kernels.answers import STATE
 from uctree.kernels.batching import ANSWERED, EXHAUSTED, FAILED, SEARCHING
@@ -20,7 +20,7 @@ from uctree.kernels.records import NONE
 from uctree.mcts import checked_budget, tree_bytes
 from uctree.planning.book import Book
 from uctree.planning.journal import Journal
-from uctree.planning.problem import Answer, Problem, Question, add_costs
+from uctree.planning.problem import Answer, Checked, Problem, Question, add_costs
 from uctree.result import SearchResult
 from uctree.selection import Widening, widening
 from uctree.tree import Tree
@@ -85,6 +85,7 @@ class Planner:
         self._new: list[Question] = []  # questions that `ask` has not returned yet
         self._num_questions = 0
         self._search: TreeSearch | None = None
+        self._root = 0  # the row of the state that is searched
         self._most_actions, self._gives_priors = 0, False  # of the search
         self._is_closed = self._was_solved = False
         self._is_asked = False  # whether the question about the start was asked
@@ -108,7 +109,7 @@ class Planner:
         if self._search is None:
             self._ask_about_start()
         if self._search is not None and (most is None or len(self._new) < most):
-            if self.book.to_play[0] != OVER:
+            if self.book.to_play[self._root] != OVER:
                 self._run()
         found = self._new
         if most is None:
@@ -172,7 +173,7 @@ class Planner:
         A question is answered once.
         """
         self._check_open(question)
-        checked = self.book.checked(question, answer)
+        checked = answer if type(answer) is Checked else self.book.checked(question, answer)
         if self._journal is not None:
             self._journal.note(question, checked)
         self._forget(question)
@@ -226,6 +227,30 @@ class Planner:
             if not self._answer_known(slot, row, index):
                 self._wait(slot, row, index)
 
+    def advance(self, action: Any) -> None:
+        """Go on from the state behind an action (or outcome) of the root, as the episode did.
+
+        What is known is kept, and not asked again: the next `ask` grows the new tree from it first.
+        The budget of simulations is a new one. Answers to earlier questions may still be told.
+        """
+        book, root = self.book, self._root
+        if self._is_closed:
+            raise UctreeError("the planner is closed; make another one")
+        if not book.states or action not in book.actions[root]:
+            listed = ", ".join(map(str, book.actions[root][:20])) if book.states else "none yet"
+            raise IllegalAction(f"action {action!r} is not known at the root; known are: {listed}")
+        place = root, book.actions[root].index(action)
+        if place not in book.behind:
+            raise UctreeError(
+                f"what is behind {book.label(*place)} is not known yet: search on, or make a "
+                "Planner that starts there"
+            )
+        if self._search is not None:
+            self._search.close()
+            self._search = None
+        self._slots.clear()
+        self._root = book.behind[place][0]
+
     def close(self) -> None:
         """End the search: simulations that wait for answers are undone."""
         if self._journal is not None:
@@ -259,7 +284,7 @@ class Planner:
         assert search is not None
         composition = search.composition
         seconds = time.perf_counter() - self.began
-        if self.book.to_play[0] == OVER:
+        if self.book.to_play[self._root] == OVER:
             status = "terminal"
         elif self.is_solved:
             status = "solved"
@@ -291,8 +316,10 @@ class Planner:
         composition = self._composition(max(book.most_actions, 1))
         self._most_actions = composition.game.num_actions
         self._gives_priors = composition.options.evaluator.gives_priors
-        root = book.record(0)
-        tree = Tree(composition.game, root, composition.layout, max(1, book.count(0)), 1024)
+        root = book.record(self._root)
+        tree = Tree(
+            composition.game, root, composition.layout, max(1, book.count(self._root)), 1024
+        )
         if composition.options.sees_range(composition.game):
             tree.forget_range(seen=True)
         budget = self.num_simulations or MOST_SIMULATIONS
@@ -300,7 +327,7 @@ class Planner:
             composition, tree, seed=self.seed, num_simulations=budget,
             max_bytes=tree_bytes(composition.options),
         )  # fmt: skip
-        if book.to_play[0] == OVER:
+        if book.to_play[self._root] == OVER:
             return
         queue = search.driver.queue
         queue.queues["is_ordered"] = self.is_ordered
@@ -308,6 +335,7 @@ class Planner:
         self._values = _view(queue.values)
         names = queue.answers.dtype.names or ()
         self._answers = {name: _view(queue.answers[name]) for name in names}
+        self._rewards, self._logits = self._answers["reward"], queue.logits
         search.prepare_root(self._answer_root)
         if queue.queues["phase"][0] != SEARCHING:
             queue.queues["phase"] = SEARCHING
@@ -339,7 +367,6 @@ class Planner:
     def _answer_known(self, slot: int, row: int, index: int) -> bool:
         """Write what the book knows about an edge or a state to a slot; False if it is unknown."""
         book, answers = self.book, self._answers
-        status, reward = ANSWERED, None
         if index != NONE:
             found = book.behind.get((row, index))
             if found is None:
@@ -352,19 +379,18 @@ class Planner:
                 return False
             row, reward = found
             for player, part in enumerate(reward):
-                answers["reward"][slot, player] = part
+                self._rewards[slot, player] = part
         answers["row"][slot] = row
         answers["mover"][slot] = book.to_play[row]
         answers["count"][slot] = book.count(row)
         for player, part in enumerate(book.values[row]):
             self._values[slot, player] = part
         weights = book.weights[row]
-        queue = self._search.driver.queue  # type: ignore[union-attr]
         if weights is not None:
-            queue.logits[slot, : len(weights)] = weights
-        elif queue.evaluator.gives_priors:
-            queue.logits[slot] = 0.0
-        answers["status"][slot] = status
+            self._logits[slot, : len(weights)] = weights
+        elif self._gives_priors:
+            self._logits[slot] = 0.0
+        answers["status"][slot] = ANSWERED
         return True
 
 

@@ -275,6 +275,46 @@ class Problem:
                 value = yield from self._played_out(state, to_play, actions, rng)
         return Checked(state, reward, to_play, False, actions, weights, value, None, costs)
 
+    def quick_answer(self, question: Question) -> Checked | None:
+        """The answer where nothing is special: two functions and a value, none of them async.
+
+        None if `calls` must answer. It saves half the time of a question that costs little.
+        """
+        if question.edge < 0 or self.value is None or self.actions is None or self.key is not None:
+            return None
+        step = self.step(question.state, question.action)
+        if type(step) is not Step:
+            if is_awaitable(step):
+                _given_up(step)
+                return None
+            step = as_step(step, question.action)
+        state, reward, to_play, over = self._as_step(step, question.action, question.to_play)
+        if over:
+            return _new(Checked, (state, reward, OVER, True, (), None, None, None, None))
+        if to_play == CHANCE:
+            outcomes = self._chance(state)
+            if is_awaitable(outcomes):
+                _given_up(outcomes)
+                return None
+            answer = (state, reward, CHANCE, False, *as_outcomes(outcomes), None, None, None)
+            return _new(Checked, answer)
+        listed = self.actions(state)
+        if type(listed) is not list and is_awaitable(listed):
+            _given_up(listed)
+            return None
+        actions, weights = as_actions(listed, self.priors)
+        if not actions:
+            return _new(Checked, (state, reward, OVER, True, (), None, None, None, None))
+        value = self.value(state)
+        if type(value) is float and self.num_players == 1 and -LARGEST <= value <= LARGEST:
+            vector: tuple[float, ...] = (value,)
+        elif is_awaitable(value):
+            _given_up(value)
+            return None
+        else:
+            vector = as_value(value, self.num_players)
+        return _new(Checked, (state, reward, to_play, False, actions, weights, vector, None, None))
+
     def _played_out(
         self, state: Any, to_play: int, actions: Sequence[Any], rng: random.Random
     ) -> Generator[Call, Any, tuple[float, ...]]:
@@ -443,6 +483,17 @@ async def call_async(function: Any, arguments: Any, check: Any, question: Questi
     if hasattr(type(given), "__await__"):
         given = await given
     return check(given, question)
+
+
+def _given_up(given: Any) -> None:
+    """Leave an awaitable alone: what it would do is asked for again, where it can be waited for."""
+    if inspect.iscoroutine(given):
+        given.close()
+    elif hasattr(given, "cancel"):
+        given.cancel()
+
+
+_new = tuple.__new__  # three times as fast as calling the class of a named tuple
 
 
 def is_awaitable(given: Any) -> bool:
