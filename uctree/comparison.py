@@ -64,9 +64,16 @@ class Comparison:
         """The root's edges, most visited in `a` first: action, and visits, share, q, prior of both.
 
         An edge without visits in one of the two has q NaN there, and prior NaN if that search has
-        no priors.
+        no priors. Actions of plans are numbered as in `a`, those that only `b` has after them.
         """
         tables = [_edges_by_action(result) for result in (self.a, self.b)]
+        if self._labels:
+            numbers = {label: number for number, label in enumerate(self._labels)}
+            tables = [
+                {numbers[result.game.label(result.state, action)]: row
+                 for action, row in table.items()}
+                for result, table in zip((self.a, self.b), tables, strict=True)
+            ]  # fmt: skip
         pair, vectors = (float, (2,)), (float, (2, self.a.game.num_players))
         names: list[Any] = [action_field(self.a.game), ("visits", np.int64, (2,)), ("share", *pair),
                             ("q", *vectors), ("prior", *pair)]  # fmt: skip
@@ -81,6 +88,20 @@ class Comparison:
         table["share"] = table["visits"] / np.maximum(1, table["visits"].sum(axis=0))
         visits = table["visits"]
         return table[np.lexsort((np.arange(len(table)), -visits[:, 1], -visits[:, 0]))]
+
+    @cached_property
+    def _labels(self) -> list[Any]:
+        """The actions of two plans, which may be listed or proposed in another order."""
+        if self.a.game.labels is None:
+            return []
+        both = (self.a, self.b)
+        listed = (r.game.label(r.state, int(action)) for r in both for action in r.edges["action"])
+        return list(dict.fromkeys(listed))
+
+    def _text(self, action: int) -> str:
+        if self._labels:
+            return str(self._labels[action])
+        return self.a.game.show_action(self.a.state, action)
 
     @property
     def total_variation(self) -> float:
@@ -119,6 +140,11 @@ class Comparison:
                 "common_line": [described_action(action) for action in self.common_line],
                 "edges": [
                     {name: _plain(row[name]) for name in self.edges.dtype.names or ()}
+                    | (
+                        {"action": described_action(self._labels[row["action"]])}
+                        if self._labels
+                        else {}
+                    )
                     for row in self.edges
                 ],
             }
@@ -132,13 +158,13 @@ class Comparison:
         return "\n".join([game.show(state), "", *self._headline(), "", *self._table()])
 
     def _headline(self) -> list[str]:
-        game, state = self.a.game, self.a.state
+        game = self.a.game
         lines = [
             f"{game.name}, {'chance' if self._player < 0 else f'player {self._player}'} to move"
         ]
         for letter, name, result in zip("ab", self.names, (self.a, self.b), strict=True):
-            action = result.action
-            best = "" if action is None else f": {game.show_action(state, action)}"
+            action = result._action
+            best = "" if action is None else f": {result.game.show_action(result.state, action)}"
             lines.append(
                 f"{letter}  {name}, {result.simulations:,} simulations{best}"
                 f"   value {self._shown(result.value)}"
@@ -152,13 +178,13 @@ class Comparison:
         return lines
 
     def _table(self) -> list[str]:
-        game, state, edges = self.a.game, self.a.state, self.edges
+        edges = self.edges
         has_priors = not np.isnan(edges["prior"]).any()
         columns = ("visits", "share", "value", "prior")[: 4 if has_priors else 3]
         rows = [["action", *(f"{column} {letter}" for column in columns for letter in "ab")]]
         for row in edges[:MOST_ROWS]:
             rows.append([
-                game.show_action(state, row["action"]),
+                self._text(row["action"]),
                 *(f"{visits:,}" for visits in row["visits"]),
                 *(f"{share:.1%}" for share in row["share"]),
                 *(self._shown(q) for q in row["q"]),
@@ -208,6 +234,11 @@ def _check_same_root(comparison: Comparison) -> None:
                 f"{one} and {other} are searches of different games: {'; '.join(differences)}. "
                 "Compare searches of one game"
             )
+    if a.game.labels is not None and a.game.show(a.state) != b.game.show(b.state):
+        raise UctreeError(
+            f"{one} and {other} are plans from different states of {a.game.name}. Compare plans "
+            "from one state"
+        )
     if a.game.key(a.state) != a.game.key(b.state):
         raise UctreeError(
             f"{one} and {other} are searches of different states of {a.game.name}: "

@@ -395,6 +395,8 @@ class Game:
         self.data = _checked_data(data)
         # For worlds whose actions are Python objects; actions of records are numbers.
         self.labels: Callable[[State, Any], Any] | None = None
+        # How many of a state's edges have an action yet, if actions are proposed one by one.
+        self.num_listed: Callable[[State], int] | None = None
         self.max_outcomes = max_outcomes
         self.observation_shape = observation_shape
         self.payoff_range = _checked_range(payoff_range, num_players)
@@ -838,7 +840,16 @@ class Game:
             key: value
             for key, value in self.__dict__.items()
             if key
-            not in ("rules", "dtype", "payoff_range", "_record", "_takes_data", "tables", "labels")
+            not in (
+                "rules",
+                "dtype",
+                "payoff_range",
+                "_record",
+                "_takes_data",
+                "tables",
+                "labels",
+                "num_listed",
+            )
         }
         arguments["payoff_range"] = (
             None if self.payoff_range is None else self.payoff_range.tolist()

@@ -41,6 +41,7 @@ class Progress:
     num_simulations: int | None  # the budget, None if only time is limited
     seconds: float
     tree: Tree
+    costs: dict[str, float] | None = None  # of a plan, as booked by `spent`
 
 
 # Which options decide whether a tree has these fields (`Layout`).
@@ -101,7 +102,7 @@ def search(
         )  # fmt: skip
     _check_root(game, root, resolved, num_simulations)
     _check_count(num_simulations, given, is_only_limit=seconds is None and not watch.stops)
-    max_bytes = _tree_bytes(resolved)
+    max_bytes = tree_bytes(resolved)
     with interrupts.postponed():
         try:
             trees = _trees(composition, root, num_legal, num_simulations, max_bytes, given)
@@ -669,7 +670,7 @@ def _check_root(game: Game, root: np.record, options: Options, num_simulations: 
         )
 
 
-def _tree_bytes(options: Options) -> int | None:
+def tree_bytes(options: Options) -> int | None:
     """How many bytes each tree may take."""
     if options.max_memory is None:
         return None

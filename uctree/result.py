@@ -8,7 +8,7 @@ import itertools
 import math
 import os
 import platform
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import metadata
 from typing import Any
@@ -75,6 +75,9 @@ class SearchResult:
     began: float = 0.0  # the start of the first simulation, by time.perf_counter
     samples: tuple[Samples, ...] = ()  # of each tree's root during the search
     best_seen: tuple[BestSeen, ...] | None = ()  # by each tree; None if it is not kept
+    note: str = ""  # about the world of a plan, as how its states are copied
+    costs: dict[str, float] = field(default_factory=dict)  # that a plan booked by `spent`
+    num_failed: int = 0  # actions of a plan whose calls failed
 
     @property
     def tree(self) -> Tree:
@@ -456,15 +459,16 @@ class SearchResult:
             {
                 "game": self.game.name,
                 "status": self.status,
-                "action": described_action(self._action),
+                "action": described_action(self.action),
                 "value": self.value.tolist(),
                 "solved": None if self.solved is None else self.solved.tolist(),
                 "edges": [
                     {name: _finite(row[name].tolist()) for name in self.edges.dtype.names or ()}
+                    | self._described_label(row["action"])
                     for row in self.edges
                 ],
                 "principal_variation": {
-                    "actions": [described_action(action) for action in line.actions],
+                    "actions": [described_action(action) for action in self._labels(line.actions)],
                     "players": line.players,
                     "complete": line.complete,
                 },
@@ -474,9 +478,17 @@ class SearchResult:
                 "seed": self.seed,
                 "tree": {"num_edges": self._num_edges, "num_bytes": self._num_bytes},
                 "profile": self.profile,
+                "costs": self.costs,
+                "num_failed": self.num_failed,
                 "manifest": self.manifest(),
             }
         )
+
+    def _described_label(self, action: Any) -> dict[str, Any]:
+        """What a problem calls an action, for JSON; nothing in a game, where it is the number."""
+        if self.game.labels is None:
+            return {}
+        return {"action": described_action(self.game.label(self.state, int(action)))}
 
     def save(self, path: str | os.PathLike[str], *, complete: Any = "auto") -> None:
         """Write the result to a file: an HTML page (.html), or `to_json` (.json).
@@ -487,7 +499,7 @@ class SearchResult:
         Args:
             complete: how variations continue after the end of the tree, as in
                 `principal_variation`. "auto": by a playout in games of at most 1,000 actions, else
-                not at all.
+                not at all; nor after a plan, which knows only the steps that were asked for.
         """
         from uctree.pages import result_page
 
@@ -510,7 +522,7 @@ class SearchResult:
     # Text.
 
     def __repr__(self) -> str:
-        return f"<SearchResult of {self.game.name}: action {self._action}, value {self.value}>"
+        return f"<SearchResult of {self.game.name}: action {self.action!r}, value {self.value}>"
 
     def __str__(self) -> str:
         return "\n".join([self.game.show(self.state), "", *self._headline(), *self._table()])
@@ -534,6 +546,10 @@ class SearchResult:
         if threads > 1:
             kind = "root" if len(self.trees) > 1 else "tree"
             parts.append(f"{threads} threads ({kind})")
+        if self.costs:
+            parts.append("spent " + ", ".join(f"{n} {c:.6g}" for n, c in self.costs.items()))
+        if self.num_failed:
+            parts.append(f"{self.num_failed:,} action{'s' * (self.num_failed > 1)} failed")
         return "; ".join([*parts, f"seed {self.seed}"])
 
     def _headline(self) -> list[str]:
@@ -552,6 +568,7 @@ class SearchResult:
             f"{self.simulations:,} simulations in {self.seconds:.2f} s ({speed:,.0f}/s)"
             f"{self._ending()}",
             self.profile_line,
+            *([f"world: {self.note}"] if self.note else []),
             f"expected: {self._line_text(line)}{end}",
             "",
         ]
@@ -599,8 +616,16 @@ class SearchResult:
 
 
 def described_action(action: Any) -> Any:
-    """An action as JSON data."""
-    return action.tolist() if isinstance(action, np.ndarray) else action
+    """An action as JSON data; one that is no data is its text.
+
+    >>> described_action(("buy", 3)), described_action(frozenset({1}))
+    (['buy', 3], 'frozenset({1})')
+    """
+    if isinstance(action, (np.ndarray, np.generic)):
+        return action.tolist()
+    if action is None or isinstance(action, (bool, int, float, str)):
+        return action
+    return [described_action(each) for each in action] if type(action) is tuple else str(action)
 
 
 def described(value: Any) -> Any:

@@ -204,8 +204,10 @@ class Node:
     def edges(self) -> range:
         """The edges that exist below this node."""
         record = self.tree.edges[self.edge]
-        first = int(record["first"])
-        return range(0) if first == NONE else range(first, first + int(record["num_edges"]))
+        first, count = int(record["first"]), int(record["num_edges"])
+        if self.tree.game.num_listed is not None:
+            count = min(count, self.tree.game.num_listed(self.state))
+        return range(0) if first == NONE else range(first, first + count)
 
     def child(self, edge: int) -> Node:
         """The node that one of `edges` leads to; below chance, an open-loop tree has no states."""
@@ -575,6 +577,12 @@ class Tree:
 
     def save(self, path: str | Path) -> None:
         """Write the tree to a file; `Tree.load` reads it back."""
+        if self.game.labels is not None:
+            raise UctreeError(
+                f"the tree of a plan for {self.game.name} has numbers where its states are, and "
+                "would mean nothing without them: give plan a journal=, from which the same call "
+                "grows the same tree and asks nothing again"
+            )
         used = int(self.head["used"][0])
         arrays = {
             "edges": self.edges[:used],

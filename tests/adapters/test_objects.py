@@ -75,9 +75,25 @@ class Walk:
 
 
 def test_plan_takes_an_object_with_legal_step_and_clone():
-    result = uctree.plan(adapters.from_object(Walk(), over="done"), num_simulations=150, seed=1)
+    result = uctree.plan(adapters.from_object(Walk(), over="done"), num_simulations=150, seed=3)
     assert result.action == "right"
-    assert uctree.plan(Nim(1), num_simulations=3).action == 1
+    assert uctree.plan(Nim(1), num_simulations=3, num_players=1).action == 1
+
+
+def test_plan_takes_the_names_of_methods():
+    named = {"legal": "moves", "step": "go", "clone": copy.copy, "over": "done"}
+    wanted = uctree.plan(adapters.from_object(Walk(), **named), num_simulations=60, seed=3)
+    found = uctree.plan(Walk(), num_simulations=60, seed=3, **named)
+    assert (found.edges == wanted.edges).all()
+    result = uctree.plan(Nim(5), num_simulations=100, seed=1, **NAMES)
+    assert result.action == 2
+    with pytest.raises(TypeError, match="legal are for objects"):
+        uctree.plan(uctree.Problem(actions=len, step=max), 1, num_simulations=3, legal="moves")
+
+
+def test_an_object_that_says_who_moves_is_not_taken_for_one_players():
+    with pytest.raises(TypeError, match="Nim has 'turn', so several players may take turns"):
+        uctree.plan(Nim(5), num_simulations=10)
 
 
 def test_other_names_functions_and_steps_that_return_another_object():
@@ -88,7 +104,7 @@ def test_other_names_functions_and_steps_that_return_another_object():
             reward=lambda walk: float(walk.place == 3),
         ),
     ]  # fmt: skip
-    found = [uctree.plan(world, num_simulations=150, seed=1) for world in worlds]
+    found = [uctree.plan(world, num_simulations=150, seed=3) for world in worlds]
     assert found[0].action == "right"
     assert (found[0].edges == found[1].edges).all()
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import importlib
+import warnings
 
 import pytest
 
@@ -104,6 +106,22 @@ def test_a_wrapped_environment_and_a_clone_of_ones_own():
     with pytest.raises(ValueError, match="two copies of the environment differ"):
         adapters.from_pettingzoo(env, clone=lambda env: env)
     assert env.left == 9
+
+
+@pytest.mark.parametrize(
+    ("name", "actions", "best"),
+    # X completes its row; O blocks the fourth in a row.
+    [("tictactoe_v3", (0, 3, 1, 4), 2), ("connect_four_v3", (3, 0, 3, 0, 3), 3)],
+)
+def test_a_classic_environment_is_searched(name, actions, best):
+    pytest.importorskip("pygame", reason="pygame, which PettingZoo's classics need, is missing")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of pygame, about packages of its own
+        module = importlib.import_module(f"pettingzoo.classic.{name}")
+    env = made(module.env(), *actions)
+    before = env.observe(env.agent_selection)["observation"].copy()
+    assert uctree.plan(env, num_simulations=150, seed=1).action == best
+    assert (env.observe(env.agent_selection)["observation"] == before).all()
 
 
 class AtOnce(ParallelEnv):

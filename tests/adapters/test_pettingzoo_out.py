@@ -12,7 +12,10 @@ from tests.adapters.small import built_in
 from uctree import adapters, games
 
 pytest.importorskip("pettingzoo", reason="PettingZoo is not installed")
-from pettingzoo.test import api_test
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # of PettingZoo, about how it makes its own environments
+    from pettingzoo.test import api_test
 
 pytestmark = pytest.mark.peer
 
@@ -40,6 +43,13 @@ def played(env, seed):
     assert sorted(ended) == sorted(env.possible_agents)
     assert not env.agents
     return list(returns.values())
+
+
+def test_a_random_episode_of_every_game_runs_to_the_end(game):
+    env = adapters.to_pettingzoo(game)
+    returns = played(env, 1)
+    assert env.episode.is_over or env.episode.is_cut
+    assert played(env, 1) == returns
 
 
 def test_a_random_episode_ends_with_the_returns_of_the_game():

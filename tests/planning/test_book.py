@@ -31,6 +31,10 @@ def note(book, row, edge):
     book.note(asked, book.problem.answer(asked))
 
 
+def tell(book, asked, answer):
+    book.note(asked, book.checked(asked, answer))
+
+
 def test_states_are_numbered_in_the_order_in_which_they_come():
     book = answered(counting())
     note(book, 0, 1)
@@ -61,10 +65,11 @@ def test_proposals_make_room_until_there_are_no_more():
     problem = Problem(propose=lambda n, tried, k: [], step=step, value=lambda n: 0.0, max_actions=9)
     book = answered(problem)
     assert book.count(0) == 9
-    book.note(question(edge=0), Answer(2, proposed=("add",)))
+    tell(book, question(edge=0, wanted=1), Answer(None, proposed=("add",)))
     assert book.actions[0] == ("add",)
-    book.note(question(edge=1), Answer(None, proposed=()))
-    assert book.count(0) == 1
+    tell(book, question(edge=1, wanted=1), Answer(None, proposed=()))
+    assert book.num_actions == {0: 1}
+    assert book.num_listed(0) == 1
     assert book.label(0, 0) == "add"
     assert book.label(0, 5) == "proposal 5"
 
@@ -85,5 +90,5 @@ def test_the_book_as_a_game_takes_known_steps_alone():
 def test_a_player_who_does_not_exist_is_refused():
     problem = counting(step=lambda number, action: Step(number, to_play=3))
     book = answered(problem)
-    with pytest.raises(uctree.BrokenGame, match="to_play is 3; expected 0 to 0"):
+    with pytest.raises(uctree.BrokenGame, match="says to_play=3; expected 0 to 0"):
         note(book, 0, 0)

@@ -145,11 +145,3 @@ def test_a_call_that_hangs_counts_as_failed():
         counting(step=hanging), 1, num_simulations=10, timeout=0.2, on_error="drop", in_flight=2
     )
     assert result.edges["visits"].tolist() == [10, 0]
-
-
-def test_priors_in_some_states_alone_are_refused():
-    def actions(number):
-        return ["add", "double"] if number == 1 else [("add", 0.5), ("double", 0.5)]
-
-    with pytest.raises(uctree.BrokenGame, match="gave priors in state 1, but none at the start"):
-        uctree.plan(counting(actions=actions), 1, num_simulations=20, seed=1)

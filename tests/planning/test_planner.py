@@ -263,3 +263,40 @@ def test_a_later_state_may_have_many_more_actions_than_the_start(in_flight):
     assert result.simulations == 200
     assert result.game.num_actions >= 90
     assert len(asked) == len(set(asked))
+
+
+def play(problem, arguments):
+    """Play to the end, with one planner; the questions that were asked, and the actions taken."""
+    planner, asked, taken = Planner(problem, 1, **arguments), [], []
+    while True:
+        while questions := planner.ask():
+            for question in questions:
+                asked.append((question.state, question.action))
+                planner.tell(question, problem.answer(question))
+        result = planner.result()
+        if result.status == "terminal":
+            return asked, taken
+        assert result.simulations == arguments["num_simulations"]
+        taken.append(result.action)
+        planner.advance(result.action)
+
+
+@pytest.mark.parametrize("in_flight", [1, 4])
+def test_a_planner_goes_on_from_a_later_state_and_asks_nothing_twice(in_flight):
+    problem = counting(**LISTED, key=lambda number: number)
+    arguments = {"num_simulations": 40, "in_flight": in_flight, "seed": 1}
+    asked, taken = play(problem, arguments)
+    assert taken == ["add", "double", "double"]
+    assert len(asked) == len(set(asked))
+
+
+def test_a_later_state_is_searched_as_if_it_were_the_start():
+    problem = counting(**LISTED)
+    planner = Planner(problem, 1, num_simulations=30, seed=1)
+    failing(planner, problem, lambda question: False)
+    planner.advance("double")
+    failing(planner, problem, lambda question: False)
+    fresh = planned(problem, 2, 0, num_simulations=30, seed=1)
+    assert lines(planner.result()) == lines(fresh)
+    with pytest.raises(uctree.IllegalAction, match="'halve' is not known at the root"):
+        planner.advance("halve")

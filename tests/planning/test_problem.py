@@ -50,9 +50,9 @@ def about(state, edge=NONE, action=None):
 
 def test_an_answer_has_what_is_behind_an_action():
     found = counting().answer(about(3, 0, "add"))
-    assert (found.state, found.reward, found.over) == (4, 0.0, False)
+    assert (found.state, found.reward, found.over) == (4, (0.0,), False)
     assert list(found.actions) == ["add", "double"]
-    assert found.value == 4 / 16
+    assert found.value == (4 / 16,)
     assert counting().answer(about(4, 1, "double")).over
 
 
@@ -95,9 +95,8 @@ def test_costs_belong_to_the_call_that_booked_them():
 
 def test_proposals_that_were_tried_are_left_out():
     problem = Problem(propose=lambda n, tried, k: ["add", "double"], step=step, value=lambda n: 0.0)
-    found = problem.answer(Question(0, 0, 1, 3, None, tried=("add",)))
-    assert found.proposed == ["double"]
-    assert found.state == 6
+    found = problem.answer(Question(0, 0, 1, 3, None, tried=("add",), wanted=1))
+    assert list(found.proposed) == ["double"]
 
 
 def test_chance_needs_its_outcomes():
@@ -128,8 +127,10 @@ def test_what_functions_return_is_checked(call, message):
 
 def test_what_functions_may_return():
     assert as_step((5, 1.0), "add") == Step(5, 1.0)
-    assert as_actions([("a", 0.5), ("b", 0.0)], None) == (["a", "b"], [0.5, 0.0])
-    assert as_actions([("a", 1), ("b", 2)], None) == ([("a", 1), ("b", 2)], None)
-    assert as_outcomes([("a", 1.0), ("b", 0.0)]) == (["a"], [1.0])
-    assert as_vector(2.0, 3, 1) == [0.0, 2.0, 0.0]
-    assert as_value([1, 2], 2) == [1.0, 2.0]
+    assert as_actions([("a", 0.5), ("b", 0.0)], True) == (("a", "b"), (0.5, 0.0))
+    with pytest.raises(BrokenGame, match="these may be actions, or actions with their priors"):
+        as_actions([("a", 0.5), ("b", 0.0)], None)
+    assert as_actions([("a", 1), ("b", 2)], None) == ((("a", 1), ("b", 2)), None)
+    assert [*map(list, as_outcomes([("a", 1.0), ("b", 0.0)]))] == [["a"], [1.0]]
+    assert list(as_vector(2.0, 3, 1)) == [0.0, 2.0, 0.0]
+    assert list(as_value([1, 2], 2)) == [1.0, 2.0]

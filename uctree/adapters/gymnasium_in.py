@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from uctree.adapters.cloning import Cloner, layers_of, make_cloner, reseed
+from uctree.adapters.cloning import Cloner, alike, layers_of, make_cloner, same_observation
 from uctree.adapters.objects import library
+from uctree.adapters.tables import from_table, has_table
 from uctree.game import CHANCE
 from uctree.planning.problem import Problem, Step
 from uctree.planning.world import World
@@ -28,7 +29,7 @@ class EnvState(NamedTuple):
     observation: Any
     seed: int  # from the actions that led here
     legal: Any = None  # the actions, if the environment said which ones are legal
-    action: Any = None  # set if its outcome is to be drawn
+    drawn: Any = None  # the outcomes of an action with their probabilities, if one is to be drawn
 
 
 def from_gymnasium(
@@ -38,6 +39,7 @@ def from_gymnasium(
     legal: Callable[[Any], Any] | None = None,
     reseed: bool = True,
     num_samples: int | None = None,
+    num_playouts: int = 1,
     horizon: int = 100,
     discount: float = 1.0,
     truncation: str = "ignore",
@@ -58,7 +60,8 @@ def from_gymnasium(
         reseed: copies draw other random numbers than the environment will. If not, the plan knows
             the dice before they fall.
         num_samples: how many outcomes of an action are drawn, if the environment is random; each
-            has the same probability.
+            has the same probability, and equal ones count as one.
+        num_playouts: how many playouts the value of a state is the mean of.
         horizon: the most steps of a playout.
         truncation: "ignore" it, since it is not a part of the world, or let it "end" the episode.
         check: whether copies are compared with their originals over a few steps.
@@ -68,15 +71,20 @@ def from_gymnasium(
     _check_env(env)
     if truncation not in ("ignore", "end"):
         raise ValueError(f'truncation is "ignore" or "end"; got {truncation!r}')
+    own = clone is not None or legal is not None or num_samples is not None or not reseed
+    if has_table(env) and not own and truncation == "ignore":
+        return from_table(env, horizon, discount, options)
     actions = _Actions(env.action_space, legal)
     cloner = make_cloner(env, clone, actions.choose if check else None)
-    walker = _Walker(env, cloner, actions, reseed, horizon, discount, truncation == "end")
     if num_samples is None:
         num_samples = NUM_SAMPLES if cloner.is_random and reseed else 1
+    walker = _Walker(
+        env, cloner, actions, reseed, num_samples, num_playouts, horizon, discount,
+        truncation == "end",
+    )  # fmt: skip
     functions: dict[str, Any] = {"step": walker.step}
     if num_samples > 1:
-        pairs = [(number, 1.0 / num_samples) for number in range(num_samples)]
-        functions = {"step": walker.draw, "chance": lambda state: pairs}
+        functions = {"step": walker.draw, "chance": _outcomes}
     if actions.all is None:
         functions["propose"] = actions.propose
     else:
@@ -88,8 +96,13 @@ def from_gymnasium(
                   "name": type(env.unwrapped).__name__ if spec is None else spec.id}  # fmt: skip
     note = f"states are copied by {cloner.how}, {1e6 * cloner.seconds:.1f} µs each"
     if cloner.is_random:
-        note += f"; it is random: {num_samples} outcomes of each action are drawn"
-    return World(Problem(**(functions | options)), walker.start(seed), note=note)
+        what = "it is random" if check else "it was not checked and may be random"
+        note += f"; {what}: {num_samples} outcomes of each action are drawn"
+    return World(Problem(**(functions | options)), walker.start(env, seed), note=note)
+
+
+def _outcomes(state: EnvState) -> list[tuple[int, float]]:
+    return [(number, probability) for number, (_, probability) in enumerate(state.drawn)]
 
 
 def _check_env(env: Any) -> None:
@@ -182,35 +195,46 @@ class _Walker:
     """Steps and playouts of an environment, from states that are put back."""
 
     def __init__(
-        self, env: Any, cloner: Cloner, actions: _Actions, reseeds: bool, horizon: int,
-        discount: float, ends_truncated: bool,
+        self, env: Any, cloner: Cloner, actions: _Actions, reseeds: bool, num_samples: int,
+        num_playouts: int, horizon: int, discount: float, ends_truncated: bool,
     ) -> None:  # fmt: skip
-        self.env, self.cloner, self.actions = env, cloner, actions
-        self.reseeds, self.horizon, self.discount = reseeds, horizon, discount
-        self.ends_truncated = ends_truncated
+        self.env, self.cloner, self.actions = cloner.env or env, cloner, actions
+        self.reseeds, self.num_samples, self.num_playouts = reseeds, num_samples, num_playouts
+        self.horizon, self.discount, self.ends_truncated = horizon, discount, ends_truncated
         self._lock = threading.Lock()  # one environment may serve all states
 
-    def start(self, seed: int) -> EnvState:
-        """The state of the environment; copies of it have a generator of their own."""
+    def start(self, env: Any, seed: int) -> EnvState:
+        """The state of an environment; copies of it have a generator of their own."""
         with self.cloner.borrowed(self.env):
-            env = self.cloner.put(self.cloner.take(self.env))
+            env = self.cloner.put(self.cloner.take(env))
             if self.reseeds:
-                reseed(env, seed)
+                self.cloner.reseed(env, seed)
             return EnvState(self.cloner.keep(env), None, seed, self.actions.listed(env, {}))
 
     def draw(self, state: EnvState, action: Any) -> Step:
-        """A step in two: the action, then which of its outcomes."""
-        if state.action is None:
-            return Step(state._replace(action=action), to_play=CHANCE)
-        before = state._replace(action=None, seed=hash((state.seed, action)))
-        return self.step(before, state.action)
+        """A step in two: the action, then which of its outcomes, unless it has only one."""
+        if state.drawn is not None:
+            after: Step = state.drawn[action][0]
+            return after
+        drawn: list[tuple[Step, float]] = []
+        for number in range(self.num_samples):
+            step = self.step(state._replace(seed=hash((state.seed, number))), action)
+            place = next((i for i, (each, _) in enumerate(drawn) if _equal(each, step)), None)
+            share = 1.0 / self.num_samples
+            if place is None:
+                drawn.append((step, share))
+            else:
+                drawn[place] = drawn[place][0], drawn[place][1] + share
+        if len(drawn) == 1:
+            return drawn[0][0]
+        return Step(state._replace(drawn=tuple(drawn)), to_play=CHANCE)
 
     def step(self, state: EnvState, action: Any) -> Step:
         seed = hash((state.seed, action))
         with self._lock, self.cloner.borrowed(self.env):
             env = self.cloner.put(state.taken)
             if self.reseeds and self.cloner.is_random:
-                reseed(env, seed)
+                self.cloner.reseed(env, seed)
             observation, reward, over, truncated, info = env.step(self.actions.as_given(action))
             legal = None if over else self.actions.listed(env, info)
             after = EnvState(self.cloner.keep(env), observation, seed, legal)
@@ -218,18 +242,33 @@ class _Walker:
         return Step(after, float(reward), over=over)
 
     def playout(self, state: EnvState, rng: random.Random) -> float:
-        total, factor = 0.0, 1.0
+        """The mean return of random playouts."""
         with self._lock, self.cloner.borrowed(self.env):
-            env = self.cloner.put(state.taken)
-            if self.reseeds and self.cloner.is_random:
-                reseed(env, rng.getrandbits(32))
-            legal = state.legal
-            for _ in range(self.horizon):
-                action = self.actions.random(legal, rng)
-                _, reward, over, truncated, info = env.step(self.actions.as_given(action))
-                total += factor * float(reward)
-                factor *= self.discount
-                if over or (self.ends_truncated and truncated):
-                    break
-                legal = self.actions.listed(env, info)
+            returns = [self._played_out(state, rng) for _ in range(self.num_playouts)]
+        return sum(returns) / len(returns)
+
+    def _played_out(self, state: EnvState, rng: random.Random) -> float:
+        total, factor = 0.0, 1.0
+        env = self.cloner.put(state.taken)
+        if self.reseeds and self.cloner.is_random:
+            self.cloner.reseed(env, rng.getrandbits(32))
+        legal = state.legal
+        for _ in range(self.horizon):
+            action = self.actions.random(legal, rng)
+            _, reward, over, truncated, info = env.step(self.actions.as_given(action))
+            total += factor * float(reward)
+            factor *= self.discount
+            if over or (self.ends_truncated and truncated):
+                break
+            legal = self.actions.listed(env, info)
         return total
+
+
+def _equal(one: Step, other: Step) -> bool:
+    """Whether two steps led to the same, as far as it can be seen."""
+    a, b = one.state, other.state
+    return (
+        (one.reward, one.over, a.legal) == (other.reward, other.over, b.legal)
+        and same_observation(a.observation, b.observation)
+        and alike(a.taken, b.taken)
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import random
 from collections.abc import Callable, Iterable
+from operator import attrgetter
 from typing import Any
 
 from uctree.errors import BrokenGame
@@ -59,8 +60,9 @@ def cloning_problem(
                     break
                 action = rng.choice(legal)
             state, reward, after, over = apply(state, action)
-            for player, part in enumerate(as_vector(reward, num_players, mover)):
-                returns[player] += factor * part
+            if not _is_nothing(reward):
+                for player, part in enumerate(as_vector(reward, num_players, mover)):
+                    returns[player] += factor * part
             factor *= discount
             mover = after
             if over:
@@ -73,6 +75,13 @@ def cloning_problem(
         actions=actions, step=step, chance=chance, num_players=num_players, discount=discount,
         horizon=horizon, **functions,
     )  # fmt: skip
+
+
+def _is_nothing(reward: Any) -> bool:
+    """Whether a reward is 0 for all, as most are."""
+    if reward.__class__ is tuple or reward.__class__ is list:
+        return not any(reward)
+    return (reward.__class__ is float or reward.__class__ is int) and reward == 0
 
 
 Part = str | Callable[..., Any]  # the name of a method or attribute, or a function of the object
@@ -172,11 +181,9 @@ def _reader(thing: Any, name: str, part: Part) -> Callable[..., Any]:
             "function that takes the object"
         )
 
-    def read(state: Any, *arguments: Any) -> Any:
-        found = getattr(state, part)
-        return found(*arguments) if callable(found) else found
-
-    return read
+    if callable(getattr(thing, part)):
+        return lambda state, *arguments: getattr(state, part)(*arguments)
+    return attrgetter(part)
 
 
 def _numbers(given: Any) -> list[float]:
@@ -184,8 +191,11 @@ def _numbers(given: Any) -> list[float]:
 
 
 def _check_reward(reward: Any, num_players: int, action: Any) -> None:
+    if reward.__class__ is float or reward.__class__ is int:
+        return
     try:
-        count = len(_numbers(reward))
+        is_plain = reward.__class__ is tuple or reward.__class__ is list
+        count = len(reward) if is_plain else len(_numbers(reward))
     except (TypeError, ValueError):
         count = 0
     if count not in (1, num_players):

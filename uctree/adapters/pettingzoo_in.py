@@ -16,6 +16,7 @@ from uctree.planning.problem import Step
 from uctree.planning.world import World
 
 NUM_WALKS, NUM_CHECKED = 3, 12  # walks, and steps of each, over which copies are compared
+_UNCHANGED = ("observation_spaces", "action_spaces", "metadata", "possible_agents")  # by steps
 # Their states have hidden parts, which a search would see; in rps and the like agents act at once.
 HIDDEN = ("hanabi", "leduc_holdem", "texas_holdem", "gin_rummy", "rps")
 
@@ -23,7 +24,7 @@ HIDDEN = ("hanabi", "leduc_holdem", "texas_holdem", "gin_rummy", "rps")
 def from_pettingzoo(
     env: Any,
     *,
-    clone: Callable[[Any], Any] = copy.deepcopy,
+    clone: Callable[[Any], Any] | None = None,
     check: bool = True,
     horizon: int = HORIZON,
     **options: Any,
@@ -34,12 +35,14 @@ def from_pettingzoo(
     observation or the info; without one, all are.
 
     Args:
-        clone: `clone(env)` returns a copy that can be stepped on its own.
+        clone: `clone(env)` returns a copy that can be stepped on its own; without it all attributes
+            of the environment and its wrappers are copied, but for spaces.
         check: whether copies are compared with each other over a few steps.
         horizon: the most steps of a playout.
         options: more arguments of `Problem`, such as `value`, a function of a copy of `env`.
     """
     _check_env(env)
+    clone = _deep_copy if clone is None else clone
     if check:
         _check_copies(env, clone)
     options = {"name": str(env.metadata.get("name", type(env).__name__))} | options
@@ -48,6 +51,23 @@ def from_pettingzoo(
         num_players=len(env.possible_agents), horizon=horizon, **options,
     )  # fmt: skip
     return World(problem, clone(env), _to_play(env))
+
+
+def _deep_copy(env: Any) -> Any:
+    """A copy of an environment and its wrappers.
+
+    `copy.deepcopy` would make the classic ones of PettingZoo anew from their arguments (EzPickle).
+    """
+    if hasattr(type(env), "__deepcopy__"):
+        return copy.deepcopy(env)
+    twin = object.__new__(type(env))
+    for name, value in vars(env).items():
+        if hasattr(value, "agent_iter"):  # the environment that a wrapper is around
+            value = _deep_copy(value)
+        elif name not in _UNCHANGED:
+            value = copy.deepcopy(value)
+        twin.__dict__[name] = value
+    return twin
 
 
 def _check_env(env: Any) -> None:
@@ -112,9 +132,9 @@ def _is_done(env: Any, agent: str) -> bool:
 def _check_copies(env: Any, clone: Callable[[Any], Any]) -> None:
     """Raise ValueError if copies differ, share their state, or draw random numbers in a step."""
     try:
-        env = copy.deepcopy(env)  # since a copy that shares its state spoils its original
+        env = _deep_copy(env)  # since a copy that shares its state spoils its original
     except Exception:
-        if clone is copy.deepcopy:
+        if clone is _deep_copy:
             raise
     for seed in range(NUM_WALKS):
         one, other = (_walk(clone(env), seed) for _ in range(2))

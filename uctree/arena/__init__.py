@@ -22,6 +22,7 @@ from uctree.arena.ratings import (
 )
 from uctree.arena.records import GameRecord, read_games
 from uctree.arena.standings import MatchResult, Standing
+from uctree.arena.worlds import PlanAgent, world_game
 
 __all__ = [
     "Ablation",
@@ -33,6 +34,7 @@ __all__ = [
     "GreedyAgent",
     "MatchProgress",
     "MatchResult",
+    "PlanAgent",
     "RandomAgent",
     "Ratings",
     "SearchAgent",
@@ -51,4 +53,5 @@ __all__ = [
     "rate",
     "read_games",
     "read_match",
+    "world_game",
 ]

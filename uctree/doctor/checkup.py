@@ -8,6 +8,7 @@ results of searches are compared with the exact values.
 
 from __future__ import annotations
 
+import inspect
 import time
 import warnings
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ import numpy as np
 
 from uctree import evaluators, specs
 from uctree.doctor.contract import ERROR, RULES, WARNING, Finding, Report, plain_rules
+from uctree.doctor.problems import check_problem
 from uctree.doctor.walk import (
     Case,
     Position,
@@ -52,6 +54,7 @@ from uctree.kernels.rules import (
 )
 from uctree.kernels.status import ENDLESS_PLAYOUT
 from uctree.mcts import search
+from uctree.planning.world import NOT_GIVEN, world_of
 from uctree.solver import Solution, solve_within
 
 __all__ = ["RULES", "Finding", "Report", "check"]
@@ -62,6 +65,7 @@ _DANGEROUS = {
     "chance-count", "observe-shape", "bounds-range",
 }  # fmt: skip
 
+GAME_EPISODES, PROBLEM_EPISODES = 200, 20
 NUM_DRAWS = 2_000  # playouts and draws that are averaged
 TOLERANCE = 1e-6  # a larger relative difference of floats is more than rounding
 
@@ -443,9 +447,11 @@ def _check_search(
 
 
 def check(
-    game: Game | str,
+    game: Any,
+    start: Any = NOT_GIVEN,
     *,
-    episodes: int = 200,
+    to_play: int | None = None,
+    episodes: int | None = None,
     seed: int = 0,
     heuristic: bool = False,
     max_states: int = 200_000,
@@ -458,8 +464,11 @@ def check(
     found that shows it.
 
     Args:
-        game: a game, or its text, as `connect_four(rows=5)` or `my_game.py`.
-        episodes: random episodes to play; fewer if they are long.
+        game: a game, or its text, as `connect_four(rows=5)` or `my_game.py`; or what `plan` takes,
+            a `Problem` with its `start` for instance. The remaining arguments but `seed` and
+            `episodes` are for games.
+        to_play: the player to move at the start of a `Problem`, or uctree.CHANCE.
+        episodes: random episodes to play, 200 if omitted, 20 of a problem; fewer if they are long.
         heuristic: whether random_action and playout play better than at random, on purpose.
         max_states: a game with at most this many states is solved, and searches are compared with
             the exact values.
@@ -469,6 +478,11 @@ def check(
         hint = ", which is now called heuristic" if name == "wise" else ""
         raise TypeError(f"check has no option {name!r}{hint}")
     began = time.perf_counter()
+    is_function = inspect.isfunction(game)  # a factory that was not called, as `as_game` says
+    if not (isinstance(game, (Game, str)) or is_function):
+        world = world_of(game, start, to_play)
+        return check_problem(world, PROBLEM_EPISODES if episodes is None else episodes, seed)
+    episodes = GAME_EPISODES if episodes is None else episodes
     game = specs.as_game(game)
     case = Case(game, seed)
     case.checked |= plain_rules(game)

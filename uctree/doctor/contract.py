@@ -102,6 +102,43 @@ RULES: dict[str, tuple[str, str, str]] = {
         "right, random playouts mislead here; use a larger budget or a smaller c."),
 }  # fmt: skip
 
+# Those of a `Problem`, which holds Python objects.
+PROBLEM_RULES: dict[str, tuple[str, str, str]] = {
+    "raises": (ERROR, "no function raises an exception",
+        "Repeat the actions with problem.step under a debugger."),
+    "actions-form": (ERROR, "actions are hashable, and each is listed once",
+        "Return numbers, texts or tuples of such, each once; priors=True if they are pairs with "
+        "priors."),
+    "step-form": (ERROR, "step returns a Step with finite rewards and a player to move",
+        "Return uctree.Step(state, reward, to_play, over); to_play is 0 to num_players-1 or "
+        "CHANCE."),
+    "outcomes": (ERROR, "chance lists pairs (outcome, probability) that add up to 1",
+        "Give the Problem chance=, and divide the weights by their sum."),
+    "value-form": (ERROR, "a value is one finite number per player",
+        "Return the expected return of each player, in the order of the players."),
+    "same-again": (ERROR, "the same call gives the same result",
+        "Put everything that decides the future into the state, and dice into chance=."),
+    "keeps-its-argument": (ERROR, "no function changes the state that it was given",
+        "Copy what a step changes: lists, dicts and arrays in the state as well."),
+    "shares-nothing": (ERROR, "a step does not change earlier states",
+        "States share a list, dict or array: copy it in step, or in clone=."),
+    "key-holds": (ERROR, "states with equal keys behave alike",
+        "Put what differs into the key: whose turn it is, how much time is left."),
+    "dump-and-load": (ERROR, "load gives back the state that dump wrote as JSON",
+        "Write all parts of the state; JSON turns tuples into lists and keys into texts."),
+    "every-player-moves": (WARNING, "every player moves at some time",
+        "Return to_play in Step: it is 0 if omitted."),
+    "last-mover-wins": (WARNING, "the player who moves last is paid most in some episodes",
+        "A single number belongs to the player who acted, not to the one who is next; fine if the "
+        "last mover loses by the rules."),
+    "value-in-range": (WARNING, "values are within payoff_range",
+        "State the range of the return of a whole episode, or omit payoff_range=."),
+    "pays": (WARNING, "some step pays somebody",
+        "Return a reward in Step: without rewards every action is worth the same."),
+    "ends": (WARNING, "some random episodes end",
+        "Return over=True or no actions at the end; or give value=, and state horizon=."),
+}  # fmt: skip
+
 
 # --- the report ----------------------------------------------------------------------------------
 
@@ -134,6 +171,11 @@ class Report:
     plies: int
     states: int | None  # of the whole game, if it was solved
     seconds: float
+
+    @property
+    def is_game(self) -> bool:
+        """Whether the rules are those of a `Game`; else they are those of a `Problem`."""
+        return "actions-form" not in self.checked
 
     @property
     def ok(self) -> bool:
@@ -183,14 +225,14 @@ class Report:
         words = {ERROR: "FAIL", WARNING: "warn"}
         return [
             [words.get(severities.get(rule, ""), "ok"), rule, holds]
-            for rule, (_, holds, _) in RULES.items()
+            for rule, (_, holds, _) in (RULES if self.is_game else PROBLEM_RULES).items()
             if rule in severities or rule in self.checked
         ]
 
     @property
     def _skipped(self) -> str:
         """What was not checked because of errors; empty if nothing."""
-        is_skipped = not self.ok and "diverges" not in self.checked
+        is_skipped = self.is_game and not self.ok and "diverges" not in self.checked
         return "Compiled code was skipped; fix these errors first." if is_skipped else ""
 
 

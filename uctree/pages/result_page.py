@@ -121,11 +121,11 @@ def visits_needed(result: SearchResult) -> np.ndarray:
     """
     edges = result.edges
     needed = np.full(len(edges), np.nan)
-    if result.action is None:
+    if result._action is None:
         return needed
     allowed = result._playable(result._root, result._player, result.is_proven)
     is_open = np.isnan(result._root["proven"][allowed, result._player])
-    best = int(np.flatnonzero(edges["action"] == result.action)[0])
+    best = int(np.flatnonzero(edges["action"] == result._action)[0])
     if result.choice.name == "robust" or not is_open.any():
         needed = (edges["visits"][best] - edges["visits"] + 1).astype(float)
     needed[~allowed] = np.inf
@@ -164,11 +164,13 @@ class _Report:
     def __init__(self, result: SearchResult, complete: Any) -> None:
         self.result = result
         if isinstance(complete, str) and complete == "auto":
-            complete = "playout" if result.game.num_actions <= MOST_ACTIONS_COMPLETED else None
+            is_known = result.game.labels is None  # a plan knows only what was asked
+            is_small = result.game.num_actions <= MOST_ACTIONS_COMPLETED
+            complete = "playout" if is_known and is_small else None
         self.complete = complete
         edges = result.edges
         order = np.lexsort((np.arange(len(edges)), -result._q, -edges["visits"]))
-        is_chosen = edges["action"][order] == (NONE if result.action is None else result.action)
+        is_chosen = edges["action"][order] == (NONE if result._action is None else result._action)
         self.order = np.concatenate([order[is_chosen], order[~is_chosen]])  # of the table's rows
         self.total = max(1, int(edges["visits"].sum()))
         self.boards: list[str] = []  # states as text, each once
@@ -188,7 +190,7 @@ class _Report:
         who = _player_name(result._player)
         values = ", ".join(f"{_signed(v)} for player {i}" for i, v in enumerate(result.value))
         exact = "" if result.solved is None else f" ({result._verdict(result.solved)}, proven)"
-        best = "" if result.action is None else f": <strong>{escape(self.text(result.action))}"
+        best = "" if result._action is None else f": <strong>{escape(self.text(result._action))}"
         return f"{who} to move{best}{'</strong>' if best else ''}; value {values}{exact}"
 
     def facts(self) -> str:
@@ -242,8 +244,8 @@ class _Report:
         spots = {}
         for cell, actions in by_cell.items():
             words = ", ".join(f"{self.text(a)}: {share[a]:.1%} of the visits" for a in actions)
-            is_chosen = self.result.action in actions
-            most = max(actions, key=lambda a: (a == self.result.action, share[a]))
+            is_chosen = self.result._action in actions
+            most = max(actions, key=lambda a: (a == self.result._action, share[a]))
             spots[cell] = Spot(most, sum(share[a] for a in actions), words, is_chosen)
         return spots
 
@@ -331,7 +333,7 @@ class _Report:
         for row in self.order[:MOST_ROWS].tolist():
             action = int(self.result.edges["action"][row])
             (name, _, _), *cells = self._cells_of_row(row)
-            chosen = ' class="chosen"' if action == self.result.action else ""
+            chosen = ' class="chosen"' if action == self.result._action else ""
             line = self.lines.get(action)
             text = "" if line is None else f"<span>{line.html()}</span>"
             title = "" if line is None else f' title="{escape(line.note())}"'
@@ -358,7 +360,7 @@ class _Report:
         body = []
         for row in self.order[:most].tolist():
             cells = self._cells_of_row(row)
-            weight = "bold" if self.result.edges["action"][row] == self.result.action else "normal"
+            weight = "bold" if self.result.edges["action"][row] == self.result._action else "normal"
             body.append(
                 f'<tr style="font-weight:{weight}">'
                 + "".join(f'<td style="text-align:right">{text}</td>' for text, _, _ in cells)
@@ -509,7 +511,7 @@ class _Report:
         }
         tree = {"tree": None, "texts": []} if len(result.edges) == 0 else self._tree_data()
         return {
-            "players": result.game.num_players, "toPlay": result._player, "chosen": result.action,
+            "players": result.game.num_players, "toPlay": result._player, "chosen": result._action,
             "history": self._history(), "lines": lines, **tree, "boards": self.boards,
         }  # fmt: skip
 

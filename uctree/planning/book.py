@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
 
-from uctree.errors import BrokenGame, IllegalAction
-from uctree.game import CHANCE, OVER, Game
+from uctree.errors import IllegalAction
+from uctree.game import OVER, Game
 from uctree.kernels.answers import STATE
 from uctree.kernels.records import NONE
-from uctree.planning.problem import Answer, Problem, Question, as_value, as_vector
+from uctree.planning.problem import Answer, Checked, Problem, Question, as_vector
+
+LONGEST_REASON = 80  # characters of a failure, in tables
+
+
+class _NoAction:
+    """Stands for an action that was to be proposed, and for a state that no step returned."""
+
+    def __repr__(self) -> str:
+        return "(failed)"
+
+
+NO_ACTION: Any = _NoAction()
 
 
 class Book:
@@ -25,23 +38,28 @@ class Book:
         self.actions: list[tuple[Any, ...]] = []  # or outcomes
         self.weights: list[tuple[float, ...] | None] = []  # log-priors, or probabilities
         self.values: list[tuple[float, ...]] = []
+        self.seeds: list[int] = []  # of the random numbers below a state
         # By row and number of the action: the row behind it, and the reward.
         self.behind: dict[tuple[int, int], tuple[int, tuple[float, ...]]] = {}
         self.failed: dict[tuple[int, int], str] = {}  # why
         self.num_actions: dict[int, int] = {}  # of rows whose proposals are used up
         self.most_actions = 0  # of a state
+        self.has_priors = False  # whether a state has
         self._rows: dict[Any, int] = {}  # by key
+        self._no_value = (0.0,) * problem.num_players
 
     def __len__(self) -> int:
         return len(self.states)
 
     def count(self, row: int) -> int:
         """How many edges a state has: its actions, or as many as may be proposed."""
-        if self.to_play[row] == OVER:
-            return 0
-        if self.problem.propose is None or self.to_play[row] == CHANCE:
+        if self.problem.propose is None or self.to_play[row] < 0:
             return len(self.actions[row])
-        return self.num_actions.get(row, self.problem.max_actions)
+        return self.problem.max_actions
+
+    def num_listed(self, row: int) -> int:
+        """How many edges of a state have an action that is known."""
+        return min(len(self.actions[row]), self.count(row))
 
     def record(self, row: int) -> np.record:
         """The state of a search that stands for a row."""
@@ -49,49 +67,81 @@ class Book:
         records[0] = (row, NONE, self.count(row), self.to_play[row])
         return records[0]
 
-    def note(self, question: Question, answer: Answer) -> None:
-        """Write down what is behind an edge, or all about a state that was asked for."""
-        place = question.row, question.edge
+    def question(self, number: int, row: int, index: int) -> Question:
+        """The question about an edge: what is behind its action, or which one that is."""
+        known, mover = self.actions[row], self.to_play[row]
+        if index < len(known):
+            seed = hash((self.seeds[row], index))
+            parts = (number, row, index, self.states[row], known[index], (), mover, 0, seed)
+            return tuple.__new__(Question, parts)  # faster than calling the class
+        tried = tuple(action for action in known if action is not NO_ACTION)
+        return Question(number, row, index, self.states[row], None, tried, mover, 1)
+
+    def knows(self, key: Hashable) -> bool:
+        """Whether all is known about the states of a key."""
+        return key in self._rows
+
+    def checked(self, question: Question, answer: Answer) -> Checked:
+        """An answer whose parts were checked; an error says what is wrong with it."""
+        if type(answer) is Checked:
+            return answer
+        return self.problem.checked(question, answer, self.knows)
+
+    def note(self, question: Question, answer: Checked) -> None:
+        """Write down what is behind an edge, or all about the start, or more actions of a state."""
+        row = question.row
         if answer.proposed is not None:
-            known = self.actions[question.row]
-            known += tuple(action for action in answer.proposed if action not in known)
-            self.actions[question.row] = known
-            if len(known) <= question.edge:
-                self.num_actions[question.row] = len(known)
-                return
-        row = self._row_of(answer)
+            known = self.actions[row]
+            self.actions[row] = known + tuple(a for a in answer.proposed if a not in known)
+            if len(self.actions[row]) <= question.edge:
+                self.num_actions[row] = len(known)
+            return
+        seed = hash((self.seeds[row], question.edge)) if question.edge != NONE else 0
+        behind = self._row_of(answer, seed)
         if question.edge != NONE:
-            reward = as_vector(answer.reward, self.problem.num_players, question.to_play)
-            self.behind[place] = row, tuple(reward)
+            self.behind[row, question.edge] = behind, answer.reward
 
-    def note_failure(self, question: Question, why: str) -> None:
-        """Write down that nothing is known behind an edge."""
-        self.failed[question.row, question.edge] = why
+    def note_failure(self, question: Question, why: str, paid: Any = None) -> None:
+        """Write down that nothing is known behind an edge.
 
-    def _row_of(self, answer: Answer) -> int:
+        Args:
+            paid: what the edge pays, at the end of the episode; None if it is not to be taken.
+        """
+        row, index = question.row, question.edge
+        self.failed[row, index] = why
+        if index >= len(self.actions[row]):
+            self.actions[row] += (NO_ACTION,)
+        elif paid is not None:
+            reward = as_vector(paid, self.problem.num_players, self.to_play[row])
+            end = self._new_row(Checked(NO_ACTION, reward, OVER, True), 0)
+            self.behind[row, index] = end, reward
+
+    def _row_of(self, answer: Checked, seed: int) -> int:
         """The row of a state, a new one unless its key is known."""
-        problem, key = self.problem, None
-        if problem.key is not None:
-            key = problem.key(answer.state), answer.over
-            if key in self._rows:
-                return self._rows[key]
-        row = len(self.states)
-        to_play = OVER if answer.over else answer.to_play
-        if to_play != OVER and not CHANCE <= to_play < problem.num_players:
-            raise BrokenGame(
-                f"to_play is {to_play}; expected 0 to {problem.num_players - 1} or uctree.CHANCE"
-            )
+        if self.problem.key is None or answer.over:
+            return self._new_row(answer, seed)
+        key = self.problem.key_of(answer.state)
+        row = self._rows.get(key)
+        if row is None:
+            row = self._rows[key] = self._new_row(answer, seed)
+        return row
+
+    def _new_row(self, answer: Checked, seed: int) -> int:
+        row, to_play, weights = len(self.states), answer.to_play, answer.weights
         self.states.append(answer.state)
         self.to_play.append(to_play)
         self.actions.append(tuple(answer.actions))
-        self.weights.append(_log_priors(answer.weights, to_play))
-        if to_play >= 0:
-            self.values.append(tuple(as_value(answer.value, problem.num_players)))
-        else:
-            self.values.append((0.0,) * problem.num_players)
-        self.most_actions = max(self.most_actions, self.count(row))
-        if key is not None:
-            self._rows[key] = row
+        self.seeds.append(seed)
+        if weights is not None and to_play >= 0:
+            weights = _log_priors(weights)
+            self.has_priors = self.problem.propose is None
+        self.weights.append(weights)  # type: ignore[arg-type]
+        self.values.append(answer.value if to_play >= 0 else self._no_value)
+        count = len(answer.actions)
+        if to_play >= 0 and self.problem.propose is not None:
+            count = self.problem.max_actions
+        if count > self.most_actions:
+            self.most_actions = count
         return row
 
     # The book as a game, for results, pages and lines of play.
@@ -101,9 +151,10 @@ class Book:
         problem = self.problem
 
         def legal(state: Any, actions: Any) -> int:
-            for index in range(state.count):
+            count = self.num_listed(int(state.row))
+            for index in range(count):
                 actions[index] = index
-            return int(state.count)
+            return count
 
         def step(state: Any, action: Any, reward: Any) -> None:
             place = int(state.row), int(action)
@@ -121,7 +172,8 @@ class Book:
             return len(weights)
 
         def show(state: Any) -> str:
-            return str(problem.show(self.states[int(state.row)]))
+            known = self.states[int(state.row)]
+            return str(known) if known is NO_ACTION else str(problem.show(known))
 
         def show_action(state: Any, action: Any) -> str:
             return self.label(int(state.row), int(action))
@@ -134,21 +186,25 @@ class Book:
             key_fields=("row", "edge"), show=show, show_action=show_action,
         )  # fmt: skip
         game.labels = lambda state, action: self.actions[int(state["row"])][int(action)]
+        game.num_listed = lambda state: self.num_listed(int(state["row"]))
         return game
 
     def label(self, row: int, index: int) -> str:
-        """The text of an action or outcome."""
+        """The text of an action or outcome, and why it failed if it did."""
         known = self.actions[row]
         if index >= len(known):
             return f"proposal {index}"
-        show_action = self.problem.show_action
-        action = known[index]
-        return str(action) if show_action is None else show_action(self.states[row], action)
+        show_action, action = self.problem.show_action, known[index]
+        if action is NO_ACTION or show_action is None:
+            text = str(action)
+        else:
+            text = str(show_action(self.states[row], action))
+        why = self.failed.get((row, index))
+        if why is None:
+            return text
+        why = why if len(why) <= LONGEST_REASON else f"{why[:LONGEST_REASON]}..."
+        return f"{text} ({why})" if action is NO_ACTION else f"{text} (failed: {why})"
 
 
-def _log_priors(weights: Any, to_play: int) -> tuple[float, ...] | None:
-    if weights is None:
-        return None
-    if to_play == CHANCE:
-        return tuple(weights)
+def _log_priors(weights: Any) -> tuple[float, ...]:
     return tuple(math.log(weight) if weight > 0 else -math.inf for weight in weights)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import math
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import replace
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -16,15 +19,24 @@ from uctree import stopping
 from uctree.engine.options import check_names
 from uctree.errors import UctreeError
 from uctree.mcts import Progress, checked_budget
-from uctree.planning.book import Book
-from uctree.planning.journal import Journal
 from uctree.planning.planner import Planner
-from uctree.planning.problem import Answer, Problem, Question
-from uctree.planning.world import NOT_GIVEN, world_of
+from uctree.planning.problem import (
+    Problem,
+    Question,
+    add_costs,
+    as_vector,
+    booked,
+    booking,
+    driven,
+    driven_async,
+    is_async,
+    is_awaitable,
+    values_of,
+)
+from uctree.planning.world import NOT_GIVEN, OBJECT_PARTS, world_of
 from uctree.result import SearchResult
 
 SLOW_CALL = 1e-3  # seconds; several calls in flight then get a thread each
-FIRST_CALLS = 3  # are timed, to find out whether calls are slow
 
 
 def plan(
@@ -34,7 +46,7 @@ def plan(
     num_simulations: int | None = None,
     seconds: float | None = None,
     budget: dict[str, float] | None = None,
-    to_play: int | None = None,
+    to_play: Any = None,
     in_flight: int = 1,
     seed: int | None = None,
     ordered: bool | None = None,
@@ -56,7 +68,9 @@ def plan(
     Args:
         problem: a `Problem`, with the `start` of the search; or, without `start`, a `World` or what
             `uctree.adapters` makes one of: a Gymnasium environment, a state of OpenSpiel, an
-            object with `legal`, `step` and `clone`.
+            object with `legal`, `step` and `clone`. If its methods have other names, give these:
+            `legal="moves"`, and so on for `step`, `clone`, `over`, `to_play`, `reward`, `returns`
+            and `num_players`, as in `adapters.from_object`.
         budget: the most of each cost that calls of `uctree.spent` may add up to.
         to_play: the player to move at the start of a `Problem`, or uctree.CHANCE; 0 if omitted.
         in_flight: how many simulations may wait for answers at the same time. Functions that are
@@ -67,55 +81,72 @@ def plan(
         journal: a file to which every answer is written. The same call with the same file goes on
             where the last one ended, and asks nothing twice.
         on_error: if a call fails: "raise" the error; "drop" the action and go on without it; or let
-            it have the "value" `error_value` and end the episode.
+            it have the "value" `error_value` and end the episode. A proposal that fails is dropped.
         retries: how often a call that failed is made again.
         backoff: seconds before the first of these; each further one waits twice as long.
-        timeout: seconds after which a question counts as failed.
+        timeout: seconds after which a call counts as failed; an `async` one is cancelled.
         stop: as in `search`.
         progress: as in `search`.
         options: as in `search`.
     """
-    world = world_of(problem, start, to_play)
+    parts = {name: options.pop(name) for name in OBJECT_PARTS if name in options}
+    world = world_of(problem, start, to_play, parts)
     problem, start = world.problem, world.start
     check_names(options)
     num_simulations = checked_budget(num_simulations, seconds)
     if num_simulations is None and seconds is None and not budget and stop is None:
         raise ValueError("a plan needs a limit: give num_simulations=, seconds= or budget=")
-    if on_error not in ("raise", "drop", "value"):
-        raise ValueError(f'on_error is "raise", "drop" or "value"; got {on_error!r}')
-    if on_error == "value" and error_value is None:
-        raise ValueError('on_error="value" needs error_value=, what a failed action is worth')
-    book = Book(problem)
+    _check_on_error(problem, on_error, error_value, options)
     planner = Planner(
         problem, start, to_play=world.to_play, num_simulations=num_simulations, in_flight=in_flight,
-        seed=seed, ordered=ordered, book=book, **options,
+        seed=seed, ordered=ordered, journal=journal, **options,
     )  # fmt: skip
-    written = None if journal is None else Journal(journal, problem, start, book)
-    run = _Run(planner, written, budget or {}, on_error, error_value)
-    calls = _Calls(problem, planner.seed, in_flight, retries, backoff, timeout)
+    run = _Run(planner, budget or {}, on_error, error_value)
+    calls = _Calls(planner, retries, backoff, timeout)
     deadline = math.inf if seconds is None else planner.began + seconds
     try:
         status = run.until(deadline, calls, stopping.watch(stop), progress)
     except KeyboardInterrupt:
+        if not planner.book.states:
+            raise
         status = "interrupted"
     finally:
         calls.close()
         planner.close()
-        if written is not None:
-            written.close()
-    return planner.result(status)
+    if not planner.book.states:
+        raise UctreeError(
+            f"the {seconds} seconds were over before the start was evaluated, so there is nothing "
+            "to return; give more seconds="
+        )
+    return replace(planner.result(status), note=world.note)
+
+
+def _check_on_error(
+    problem: Problem, on_error: str, error_value: Any, options: dict[str, Any]
+) -> None:
+    """Refuse what makes no sense before anything is asked."""
+    if on_error not in ("raise", "drop", "value"):
+        raise ValueError(f'on_error is "raise", "drop" or "value"; got {on_error!r}')
+    if on_error != "value":
+        return
+    if error_value is None:
+        raise ValueError('on_error="value" needs error_value=, what a failed action is worth')
+    if options.get("solver"):
+        raise ValueError(
+            'on_error="value" lets failed actions have a value that is made up, and solver=True '
+            'would take it for proven; use on_error="drop", or no solver'
+        )
+    as_vector(error_value, problem.num_players, -1 if problem.chance is not None else 0)
 
 
 class _Run:
-    """A planner with its journal, its budget, and what happens on errors."""
+    """A planner with its budget, and what happens on errors."""
 
     def __init__(
-        self, planner: Planner, journal: Journal | None, budget: dict[str, float], on_error: str,
-        error_value: Any,
-    ) -> None:  # fmt: skip
-        self.planner, self.journal, self.budget = planner, journal, budget
+        self, planner: Planner, budget: dict[str, float], on_error: str, error_value: Any
+    ) -> None:
+        self.planner, self.budget = planner, budget
         self.on_error, self.error_value = on_error, error_value
-        self.costs = {} if journal is None else journal.costs
 
     def until(
         self, deadline: float, calls: _Calls, watch: stopping.Watch,
@@ -128,18 +159,18 @@ class _Run:
                 calls.begin(planner.ask())
             if not calls.num_running:
                 return "budget" if self.is_spent else "simulations"
-            for question, answer in calls.finished(deadline):
-                self.take(question, answer)
+            for question, answer, costs in calls.finished(deadline):
+                self.take(question, answer, costs)
             if time.perf_counter() >= deadline:
                 return "seconds"
-            if progress is not None and len(planner.book) > 0 and planner.simulations:
+            if progress is not None and planner.simulations:
                 result = planner.result("running")
                 progress(Progress(planner.simulations, planner.num_simulations, result.seconds,
-                                  result.tree))  # fmt: skip
+                                  result.tree, result.costs))  # fmt: skip
             if watch.stops and planner.simulations >= max(1, next_look):
                 next_look = planner.simulations + (watch.interval or 1)
-                budget = planner.num_simulations
-                left = None if budget is None else budget - planner.simulations
+                most = planner.num_simulations
+                left = None if most is None else most - planner.simulations
                 reached = watch.reached(planner.result("running"), left)
                 if reached is not None:
                     return reached
@@ -147,157 +178,389 @@ class _Run:
     @property
     def is_spent(self) -> bool:
         """Whether a cost has reached its budget."""
-        return any(self.costs.get(name, 0.0) >= most for name, most in self.budget.items())
+        if not self.budget:
+            return False
+        costs = self.planner.costs
+        return any(costs.get(name, 0.0) >= most for name, most in self.budget.items())
 
-    def take(self, question: Question, answer: Answer | Exception) -> None:
-        """Write an answer down, and tell the planner."""
-        if isinstance(answer, Exception):
-            self._fail(question, answer)
-            return
-        if self.journal is not None:
-            self.journal.note(question, answer)
+    def take(self, question: Question | None, answer: Any, costs: dict[str, float]) -> None:
+        """Tell the planner an answer, or that there is none."""
+        if question is None:
+            self.planner.tell_costs(costs)
+        elif isinstance(answer, BaseException):
+            self._fail(question, answer, costs)
         else:
-            for name, cost in (answer.costs or {}).items():
-                self.costs[name] = self.costs.get(name, 0.0) + cost
-        self.planner.tell(question, answer)
+            self.planner.tell(question, answer)
 
-    def _fail(self, question: Question, error: Exception) -> None:
+    def _fail(self, question: Question, error: BaseException, costs: dict[str, float]) -> None:
         what = f"{type(error).__name__}: {error}"
-        where = f"action {question.action!r}" if question.edge >= 0 else "the start"
+        if question.edge < 0:
+            where = "the start"
+        else:
+            where = "a proposal" if question.wanted else f"action {question.action!r}"
         if self.on_error == "raise" or question.edge < 0:
+            if costs:
+                self.planner.tell_costs(costs)
             raise UctreeError(f"the call for {where} failed with {what}") from error
-        if self.on_error == "value":
-            # The end of the episode, paid by the step.
-            self.take(question, Answer(None, self.error_value, over=True))
-            return
-        if question.to_play < 0:
+        paid = self.error_value if self.on_error == "value" and not question.wanted else None
+        if paid is None and question.to_play < 0:
+            self.planner.tell_costs(costs)
             raise UctreeError(
                 f"the call for the outcome {question.action!r} failed with {what}; an outcome of "
                 'chance cannot be dropped: use on_error="value"'
             ) from error
-        if self.journal is not None:
-            self.journal.note_failure(question, what)
-        self.planner.tell_failure(question, what)
+        self.planner.tell_failure(question, what, costs=costs, paid=paid)
 
 
 # --- calls ---------------------------------------------------------------------------------------
 
 
+Outcome = tuple[Question | None, Any, dict[str, float]]  # with an answer or an exception, and costs
+
+
 class _Calls:
-    """Questions that are being answered: here, in threads, or in an event loop."""
+    """Questions that are being answered: here, in threads, or in an event loop.
+
+    They are answered here one after another until calls turn out to be slow, or `async`.
+    """
 
     def __init__(
-        self, problem: Problem, seed: int, in_flight: int, retries: int, backoff: float,
-        timeout: float | None,
-    ) -> None:  # fmt: skip
-        self.problem, self.seed = problem, seed
+        self, planner: Planner, retries: int, backoff: float, timeout: float | None
+    ) -> None:
+        self.problem, self.seed = planner.problem, planner.seed
+        self._knows = planner.book.knows if self.problem.key is not None else None
         self.retries, self.backoff, self.timeout = retries, backoff, timeout
-        self._done: SimpleQueue[tuple[Question, Answer | Exception]] = SimpleQueue()
-        self._deadlines: dict[int, float] = {}  # by the number of the question
-        self._running: dict[int, Question] = {}
+        self._is_plain = retries == 0 and timeout is None and self.problem.values is None
+        self._done: SimpleQueue[Outcome] = SimpleQueue()
         self._waiting: deque[Question] = deque()  # to be answered here
+        self._num_elsewhere = 0  # in threads, or in the event loop
+        self._many = planner.in_flight > 1
+        self._recent = 0.0  # seconds that a question took lately
+        self._seconds: dict[Any, float] = {}  # that calls of a function took lately
+        self._batch = _Batch(self)
+        self._costs_here: dict[str, float] = {}  # of the question that is answered in this thread
+        self._booking = booking(self._costs_here)
+        self._booking.__enter__()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._may_thread = in_flight > 1 and not problem.is_async
-        self._spent, self._num_calls = 0.0, 0
-        if problem.is_async:
-            self._loop = asyncio.new_event_loop()
-            threading.Thread(
-                target=_run_loop, args=(self._loop,), daemon=True, name="uctree-plan"
-            ).start()
+        self._lock = threading.Lock()
+        if self.problem.is_async:
+            self._in_loop()
 
     @property
     def num_running(self) -> int:
-        return len(self._running) + len(self._waiting)
-
-    @property
-    def _uses_threads(self) -> bool:
-        if self.timeout is not None:
-            return True
-        is_slow = self._spent > SLOW_CALL * self._num_calls
-        return self._may_thread and self._num_calls >= FIRST_CALLS and is_slow
+        return self._num_elsewhere + len(self._waiting)
 
     def begin(self, questions: list[Question]) -> None:
         """Begin to answer questions."""
-        for question in questions:
-            if self._loop is None and not self._uses_threads:
-                self._waiting.append(question)
-                continue
-            self._running[question.number] = question
-            if self.timeout is not None:
-                self._deadlines[question.number] = time.perf_counter() + self.timeout
-            if self._loop is not None:
+        if self._loop is not None:
+            for question in questions:
                 asyncio.run_coroutine_threadsafe(self._answer_async(question), self._loop)
-            else:
-                threading.Thread(
-                    target=self._answer_in_thread, args=(question,), daemon=True,
-                    name=f"uctree-plan-{question.number}",
-                ).start()  # fmt: skip
+            self._num_elsewhere += len(questions)
+        elif self.timeout is not None or (self._many and self._recent > SLOW_CALL):
+            for question in questions:
+                _start_thread(self._answer_in_thread, question)
+            self._num_elsewhere += len(questions)
+        else:
+            self._waiting.extend(questions)
 
-    def finished(self, deadline: float) -> list[tuple[Question, Answer | Exception]]:
+    def finished(self, deadline: float) -> list[Outcome]:
         """Wait for an answer until the deadline at the latest; all that have come."""
-        found: list[tuple[Question, Answer | Exception]] = []
         if self._waiting:
-            began = now = time.perf_counter()
-            while self._waiting and now - began < SLOW_CALL:
-                question = self._waiting.popleft()
-                found.append((question, self._answer(question)))
-                now = time.perf_counter()
-            self._spent += now - began
-            self._num_calls += len(found)
-            return found
-        while self._running:
+            return self._answer_here()
+        found: list[Outcome] = []
+        while self._num_elsewhere:
+            patience = None if deadline == math.inf else max(0.0, deadline - time.perf_counter())
             try:
-                question, answer = self._done.get(timeout=self._patience(deadline, bool(found)))
+                outcome = self._done.get(timeout=0.0 if found else patience)
             except Empty:
                 break
-            if self._running.pop(question.number, None) is not None:  # else it came too late
-                self._deadlines.pop(question.number, None)
-                found.append((question, answer))
-        return found + self._late()
+            self._num_elsewhere -= outcome[0] is not None
+            found.append(outcome)
+        return found
 
-    def _patience(self, deadline: float, has_some: bool) -> float | None:
-        """How many seconds to wait for the next answer."""
-        if has_some:
-            return 0.0
-        earliest = min([deadline, *self._deadlines.values()])
-        return None if earliest == math.inf else max(0.0, earliest - time.perf_counter())
+    def _answer_here(self) -> list[Outcome]:
+        """Answer the questions that wait, for about as long as a slow call takes."""
+        waiting, found = self._waiting, []
+        began = now = time.perf_counter()
+        if self.problem.values is not None and len(waiting) > 1:
+            questions = list(waiting)
+            waiting.clear()
+            found = self._answer_together(questions)
+            now = time.perf_counter()
+        answer = self._answer_quickly if self._is_plain else self._answer
+        while waiting and now - began < SLOW_CALL:
+            found.append(answer(waiting.popleft()))
+            now = time.perf_counter()
+        self._recent = 0.5 * (self._recent + (now - began) / len(found))
+        return found
 
-    def _late(self) -> list[tuple[Question, Answer | Exception]]:
-        now = time.perf_counter()
-        late = [number for number, when in self._deadlines.items() if when <= now]
-        for number in late:
-            del self._deadlines[number]
-        error = TimeoutError(f"no answer within {self.timeout} seconds")
-        return [(self._running.pop(number), error) for number in late]
+    def _answer_quickly(self, question: Question) -> Outcome:
+        """The same as `_answer` for functions that need nothing special."""
+        costs = self._costs_here
+        try:
+            answer: Any = self.problem.quick_answer(question)
+        except Exception as error:
+            answer = error
+        if not costs:
+            return (question, answer, costs) if answer is not None else self._answer(question)
+        own = dict(costs)
+        costs.clear()
+        if answer is None:
+            question, answer, more = self._answer(question)  # type: ignore[assignment]
+            add_costs(own, more)
+        if not isinstance(answer, Exception):
+            answer = answer._replace(costs=own)
+        return question, answer, own
 
-    def _answer(self, question: Question) -> Answer | Exception:
+    def _answer(self, question: Question) -> Outcome:
+        """The answer to a question, by calls from this thread."""
+        costs: dict[str, float] = {}
+        call = self._call_plainly if self._is_plain else self._call
+        with booking(costs):
+            try:
+                calls = self.problem.calls(question, self.seed, costs, self._knows)
+                return question, driven(calls, question, call), costs
+            except Exception as error:
+                return question, error, costs
+
+    def _answer_in_thread(self, question: Question) -> None:
+        began = time.perf_counter()
+        outcome = self._answer(question)
+        self._recent = 0.5 * (self._recent + time.perf_counter() - began)
+        self._done.put(outcome)
+
+    async def _answer_async(self, question: Question) -> None:
+        costs: dict[str, float] = {}
+        with booking(costs):
+            try:
+                calls = self.problem.calls(question, self.seed, costs, self._knows)
+                answer: Any = await driven_async(calls, question, self._call_async)
+            except Exception as error:
+                answer = error
+        self._done.put((question, answer, costs))
+
+    # Questions that are answered together, since values are asked for many states at once.
+
+    def _answer_together(self, questions: list[Question]) -> list[Outcome]:
+        """The answers to questions whose values are asked for in one call."""
+        found: list[Outcome] = []
+        pending: list[tuple[Question, Any, dict[str, float], Any]] = []
+        for question in questions:
+            costs: dict[str, float] = {}
+            calls = self.problem.calls(question, self.seed, costs, self._knows)
+            with booking(costs):
+                try:
+                    state = self._until_values(calls, question)
+                except StopIteration as end:
+                    found.append((question, end.value, costs))
+                except Exception as error:
+                    found.append((question, error, costs))
+                else:
+                    pending.append((question, calls, costs, state))
+        if pending:
+            found += self._valued_together(pending)
+        return found
+
+    def _until_values(self, calls: Any, question: Question) -> Any:
+        """Make the calls before that for the value; returns its state, or ends as `calls`."""
+        result = None
+        while True:
+            function, arguments, check = calls.send(result)
+            if function is self.problem.values:
+                return arguments[0][0]
+            try:
+                result = self._call(function, arguments, check, question)
+            except StopIteration as error:
+                raise RuntimeError("a function raised StopIteration") from error
+
+    def _valued_together(self, pending: list[Any]) -> list[Outcome]:
+        states = [state for _, _, _, state in pending]
+        costs: dict[str, float] = {}
+        try:
+            with booking(costs):
+                values = self._call(
+                    self.problem.values, (states,), lambda given, _: values_of(given, len(states)),
+                    pending[0][0],
+                )  # fmt: skip
+        except Exception:
+            values = [None] * len(states)  # then one by one, so that one state spoils no other
+        found: list[Outcome] = [(None, None, costs)] if costs else []
+        for (question, calls, own, state), value in zip(pending, values, strict=True):
+            found.append(self._concluded(question, calls, own, state, value))
+        return found
+
+    def _concluded(
+        self, question: Question, calls: Any, costs: dict[str, float], state: Any, value: Any
+    ) -> Outcome:
+        """The answer to a question whose value is known; None if it is to be asked alone."""
+        with booking(costs):
+            try:
+                if value is None:
+                    value = self._call(
+                        self.problem.values, ([state],), lambda given, _: values_of(given, 1)[0],
+                        question,
+                    )  # fmt: skip
+                calls.send(self.problem.checked_value(value, question))
+            except StopIteration as end:
+                return question, end.value, costs
+            except Exception as error:
+                return question, error, costs
+        raise AssertionError("an answer ends with its value")
+
+    # Single calls.
+
+    def _call_plainly(self, function: Any, arguments: Any, check: Any, question: Question) -> Any:
+        """What is used of the result of a call, made once."""
+        given = function(*arguments)
+        if hasattr(type(given), "__await__"):
+            given = asyncio.run_coroutine_threadsafe(_awaited(given), self._in_loop()).result()
+        return check(given, question)
+
+    def _call(self, function: Any, arguments: Any, check: Any, question: Question) -> Any:
+        """The same, with a limit of time, and made again if it fails."""
         for attempt in range(self.retries + 1):
             try:
-                return self.problem.answer(question, self.seed)
-            except Exception as error:
+                return check(self._given(function, arguments), question)
+            except Exception:
                 if attempt == self.retries:
-                    return error
+                    raise
                 time.sleep(self.backoff * 2**attempt)
         raise AssertionError("unreachable")
 
-    def _answer_in_thread(self, question: Question) -> None:
-        self._done.put((question, self._answer(question)))
+    def _given(self, function: Any, arguments: Any) -> Any:
+        if self.timeout is None:
+            given = function(*arguments)
+        else:
+            given = self._result_of(self._begun(function, arguments))
+        if is_awaitable(given):
+            loop = self._in_loop()
+            given = self._result_of(asyncio.run_coroutine_threadsafe(_awaited(given), loop))
+        return given
 
-    async def _answer_async(self, question: Question) -> None:
+    def _result_of(self, future: Future[Any]) -> Any:
+        """The result of a call under way; if it takes too long it is cancelled, and fails."""
+        try:
+            return future.result(self.timeout)
+        except TimeoutError:
+            if future.done() and not future.cancelled():
+                return future.result()  # it raised the error itself, or came just now
+            future.cancel()
+            raise TimeoutError(f"no answer within {self.timeout} seconds") from None
+
+    def _begun(self, function: Any, arguments: Any) -> Future[Any]:
+        """A call in a thread of its own; what it costs after it was cancelled is booked, too."""
+        future: Future[Any] = Future()
+        costs, late = booked(), dict[str, float]()
+
+        def run() -> None:
+            with booking(late):
+                try:
+                    result, error = function(*arguments), None
+                except BaseException as raised:
+                    result, error = None, raised
+            if not future.set_running_or_notify_cancel():
+                if late:
+                    self._done.put((None, None, late))
+                return
+            with self._lock:
+                add_costs(costs, late)
+            if error is None:
+                future.set_result(result)
+            else:
+                future.set_exception(error)
+
+        _start_thread(contextvars.copy_context().run, run)
+        return future
+
+    async def _call_async(
+        self, function: Any, arguments: Any, check: Any, question: Question
+    ) -> Any:
+        """As `_call`, in the event loop; functions that are slow and not async get a thread."""
         for attempt in range(self.retries + 1):
             try:
-                answer: Answer | Exception = await self.problem.answer_async(question, self.seed)
-                break
-            except Exception as error:
-                answer = error
-                if attempt < self.retries:
-                    await asyncio.sleep(self.backoff * 2**attempt)
-        self._done.put((question, answer))
+                if function is self.problem.values:
+                    return check([await self._batch.value(arguments[0][0])], question)
+                return check(await self._given_async(function, arguments), question)
+            except Exception:
+                if attempt == self.retries:
+                    raise
+                await asyncio.sleep(self.backoff * 2**attempt)
+        raise AssertionError("unreachable")
+
+    async def _given_async(self, function: Any, arguments: Any) -> Any:
+        try:
+            async with asyncio.timeout(self.timeout):
+                if self._seconds.get(function, 0.0) > SLOW_CALL and not is_async(function):
+                    given = await asyncio.wrap_future(self._begun(function, arguments))
+                else:
+                    began = time.perf_counter()
+                    given = function(*arguments)
+                    self._seconds[function] = time.perf_counter() - began
+                if is_awaitable(given):
+                    given = await given
+                return given
+        except TimeoutError as error:
+            if self.timeout is None or error.args:
+                raise
+            raise TimeoutError(f"no answer within {self.timeout} seconds") from None
+
+    def _in_loop(self) -> asyncio.AbstractEventLoop:
+        """The event loop in its thread, where all further questions are answered."""
+        with self._lock:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                _start_thread(_run_loop, self._loop)
+            return self._loop
 
     def close(self) -> None:
         """Give up what is still running."""
+        self._booking.__exit__()
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._loop.stop)
+
+
+class _Batch:
+    """States whose values are asked for at once: those that come while a call is under way."""
+
+    def __init__(self, calls: _Calls) -> None:
+        self.calls = calls
+        self._states: list[tuple[Any, asyncio.Future[Any]]] = []
+        self._is_running = False
+
+    async def value(self, state: Any) -> Any:
+        """The value of a state."""
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._states.append((state, future))
+        if not self._is_running:
+            self._is_running = True
+            try:
+                await asyncio.sleep(0)  # others that are ready join
+                while self._states:
+                    await self._ask()
+            finally:
+                self._is_running = False
+        return await future
+
+    async def _ask(self) -> None:
+        asked, self._states = self._states, []
+        try:
+            states = [state for state, _ in asked]
+            given = await self.calls._given_async(self.calls.problem.values, (states,))
+            values = values_of(given, len(states))
+        except Exception as error:
+            for _, future in asked:
+                future.set_exception(error)
+            return
+        for (_, future), value in zip(asked, values, strict=True):
+            future.set_result(value)
+
+
+def _start_thread(function: Any, *arguments: Any) -> None:
+    threading.Thread(target=function, args=arguments, daemon=True, name="uctree-plan").start()
+
+
+async def _awaited(given: Any) -> Any:
+    return await given
 
 
 def _run_loop(loop: asyncio.AbstractEventLoop) -> None:

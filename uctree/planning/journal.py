@@ -52,11 +52,10 @@ class Journal:
 
     def note(self, question: Question, answer: Answer) -> None:
         """Write an answer down."""
-        self._book_costs(answer.costs or {})
         line = {
             "row": question.row,
             "index": question.edge,
-            "state": self._dumped(answer.state),
+            "state": None if answer.proposed is not None else self._dumped(answer.state),
             "reward": _plain(answer.reward),
             "to_play": answer.to_play,
             "over": answer.over,
@@ -68,9 +67,16 @@ class Journal:
         }
         self._write(line)
 
-    def note_failure(self, question: Question, why: str) -> None:
-        """Write down that a question could not be answered."""
-        self._write({"row": question.row, "index": question.edge, "failed": why})
+    def note_failure(
+        self, question: Question, why: str, costs: dict[str, float], paid: Any = None
+    ) -> None:
+        """Write down that a question could not be answered, and what that cost."""
+        line = {"row": question.row, "index": question.edge, "failed": why, "costs": costs}
+        self._write(line | ({} if paid is None else {"paid": _plain(paid)}))
+
+    def note_costs(self, costs: dict[str, float]) -> None:
+        """Write down what calls cost whose answers came too late to be used."""
+        self._write({"late": costs})
 
     def close(self) -> None:
         """Close the file, so that another plan can use it."""
@@ -105,14 +111,18 @@ class Journal:
         return line
 
     def _replay(self, line: dict[str, Any], number: int) -> None:
+        book = self.book
         try:
-            question = self._question(line)
-            if "failed" in line:
-                self.book.note_failure(question, str(line["failed"]))
+            if "late" in line:
+                self._book_costs(_checked_costs(line["late"]))
                 return
-            answer = self._answer(line, question)
-            self.book.note(question, answer)
-            self._book_costs(answer.costs or {})
+            question = self._question(line)
+            costs = _checked_costs(line.get("costs") or {})
+            if "failed" in line:
+                book.note_failure(question, str(line["failed"]), line.get("paid"))
+            else:
+                book.note(question, book.checked(question, self._answer(line, question)))
+            self._book_costs(costs)
         except Exception as error:  # a file can hold anything, and `load` can raise anything
             raise UctreeError(
                 f"line {number} of {self._file.path} is not an answer to this problem: "
@@ -131,7 +141,8 @@ class Journal:
         most = self.problem.max_actions if self._proposes(row) else len(book.actions[row])
         if not 0 <= index < most:
             raise ValueError(f"state {row} has {most} actions; there is none with number {index}")
-        return Question(0, row, index, None, to_play=book.to_play[row])
+        wanted = int(line.get("proposed") is not None)
+        return Question(0, row, index, None, to_play=book.to_play[row], wanted=wanted)
 
     def _proposes(self, row: int) -> bool:
         """Whether the actions of a state are proposed one after another."""
@@ -146,9 +157,6 @@ class Journal:
             if question.edge == NONE or not self._proposes(question.row):
                 raise ValueError("it proposes actions where none were asked for")
             as_actions(proposed, False)
-        for name, cost in line["costs"].items():
-            if isinstance(cost, bool) or not cost >= 0:
-                raise ValueError(f"the cost {name} is {cost!r}")
         actions, weights = _hashable(line["actions"]), line["weights"]
         is_chance = to_play == CHANCE and not over
         if is_chance and self.problem.chance is None:
@@ -160,9 +168,10 @@ class Journal:
         else:
             pairs = list(zip(actions, weights, strict=True))
             actions, weights = as_outcomes(pairs) if is_chance else as_actions(pairs, True)
+        state = None if question.wanted else self._loaded(line["state"])
         return Answer(
-            self._loaded(line["state"]), line["reward"], to_play, over, actions, weights,
-            line["value"], proposed, line["costs"],
+            state, line["reward"], to_play, over, actions, weights, line["value"], proposed,
+            line["costs"],
         )  # fmt: skip
 
     def _dumped(self, state: Any) -> Any:
@@ -184,6 +193,14 @@ def _plain(value: Any) -> Any:
 def _hashable(value: Any) -> Any:
     """Lists of JSON as tuples: actions must be hashable."""
     return tuple(_hashable(each) for each in value) if isinstance(value, list) else value
+
+
+def _checked_costs(costs: Any) -> dict[str, float]:
+    """Costs of a line; ValueError if one is no cost."""
+    for name, cost in costs.items():
+        if isinstance(cost, bool) or not cost >= 0:
+            raise ValueError(f"the cost {name} is {cost!r}")
+    return dict(costs)
 
 
 def _short(content: Any) -> str:

@@ -5,22 +5,24 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from uctree import evaluators
 from uctree.engine.compose import Composition, compose
 from uctree.engine.driver import MOST_SIMULATIONS, TreeSearch
 from uctree.engine.options import Options, check_names, resolve, whole
-from uctree.errors import BrokenGame, UctreeError
-from uctree.game import Game
+from uctree.errors import IllegalAction, UctreeError
+from uctree.game import OVER, Game
 from uctree.kernels.answers import STATE
 from uctree.kernels.batching import ANSWERED, EXHAUSTED, FAILED, SEARCHING
 from uctree.kernels.records import NONE
-from uctree.mcts import checked_budget, result_of
+from uctree.mcts import checked_budget, result_of, tree_bytes
 from uctree.planning.book import Book
-from uctree.planning.problem import Answer, Problem, Question
+from uctree.planning.journal import Journal
+from uctree.planning.problem import Answer, Checked, Problem, Question, add_costs
 from uctree.result import SearchResult
-from uctree.selection import widening
+from uctree.selection import Widening, widening
 from uctree.tree import Tree
 
 TIERS = (64, 1024, 8192, 65536)  # kernels are compiled for as many actions
@@ -52,7 +54,7 @@ class Planner:
         in_flight: int = 1,
         seed: int | None = None,
         ordered: bool | None = None,
-        book: Book | None = None,
+        journal: str | Path | None = None,
         **options: Any,
     ) -> None:
         """
@@ -63,13 +65,10 @@ class Planner:
             seed: of all random numbers; 0 if omitted.
             ordered: whether answers count in the order of their questions, so that the tree does
                 not depend on how long they take; if omitted, whether a seed is given.
-            book: what is known already, from a journal.
+            journal: a file to which every answer is written, and whose answers are not asked again.
             options: as in `search`.
         """
-        for name in ("evaluator", "leaves", "threads", "parallel", "open_loop", "check"):
-            if name in options:
-                raise TypeError(f"{name}= is for games that are compiled; plan without it")
-        check_names(options)
+        _check_options(problem, options)
         num_simulations = checked_budget(num_simulations, None)
         in_flight = whole("in_flight", in_flight)
         if in_flight < 1:
@@ -81,67 +80,182 @@ class Planner:
         self.options = options
         if problem.propose is not None:
             self.options = {"widening": widening()} | options
-        self.book = Book(problem) if book is None else book
+        self.book = Book(problem)
         self._numbers: dict[tuple[int, int], int] = {}  # of questions without an answer
         self._slots: dict[int, list[int]] = {}  # of the simulations that wait for a question
+        self._new: list[Question] = []  # questions that `ask` has not returned yet
         self._num_questions = 0
         self._search: TreeSearch | None = None
+        self._root = 0  # the row of the state that is searched
+        self._most_actions, self._gives_priors = 0, False  # of the search
         self._is_closed = self._was_solved = False
         self._is_asked = False  # whether the question about the start was asked
+        self.costs: dict[str, float] = {}  # of all calls so far, failed ones included
+        self._journal = None
+        if journal is not None:
+            self._journal = Journal(journal, problem, start, self.book)
+            self.costs |= self._journal.costs
         self.began = time.perf_counter()
 
     # Asking and telling.
 
-    def ask(self) -> list[Question]:
-        """New questions; none if the budget is used up, or until others are answered."""
+    def ask(self, most: int | None = None) -> list[Question]:
+        """New questions; none if the budget is used up, or until others are answered.
+
+        Args:
+            most: of questions; the others come with the next call.
+        """
         if self._is_closed:
             raise UctreeError("the planner is closed; make another one")
-        if self._search is None and len(self.book) > 0:
-            self._begin()
         if self._search is None:
-            if self._is_asked:
-                return []
+            self._ask_about_start()
+        if self._search is not None and (most is None or len(self._new) < most):
+            if self.book.to_play[self._root] != OVER:
+                self._run()
+        found = self._new
+        if most is None:
+            self._new = []
+            return found
+        found, self._new = found[:most], found[most:]
+        return found
+
+    def _ask_about_start(self) -> None:
+        if self.book.states:
+            self._begin()
+        elif not self._is_asked:
             self._is_asked = True
-            return [self._question(0, NONE)]
-        questions: list[Question] = []
-        driver = self._search.driver
-        while True:
-            driver.run_kernel()
-            known = 0
-            for slot in driver.queue.take_questions():
-                row, index = self._rows[slot], self._edges[slot]
+            self._numbers[0, NONE] = self._num_questions
+            start = Question(self._num_questions, 0, NONE, self.start, to_play=self.to_play)
+            self._num_questions += 1
+            self._new.append(start)
+
+    def _run(self) -> None:
+        """Simulate until all simulations wait for answers, or the budget is used up."""
+        driver = self._search.driver  # type: ignore[union-attr]
+        run, take, rows, edges = (
+            driver.run_kernel,
+            driver.queue.take_questions,
+            self._rows,
+            self._edges,
+        )
+        is_known = True
+        while is_known:
+            run()
+            is_known = False
+            for slot in take():
+                row, index = rows[slot], edges[slot]
                 if self._answer_known(slot, row, index):
-                    known += 1
-                    continue
-                number = self._numbers.get((row, index))
-                if number is None:
-                    questions.append(self._question(row, index))
-                    number = questions[-1].number
-                self._slots.setdefault(number, []).append(slot)
-            if not known:
-                return questions
+                    is_known = True
+                else:
+                    self._wait(slot, row, index)
+
+    def _wait(self, slot: int, row: int, index: int) -> None:
+        """Let a simulation wait for the answer to a question, which is new unless it was asked.
+
+        The proposals of a state come one after another, each knowing those before. So an action
+        has the same number in whatever order answers come.
+        """
+        number_known = len(self.book.actions[row])
+        place = row, min(index, number_known)
+        number = self._numbers.get(place)
+        if number is None:
+            number = self._numbers[place] = self._num_questions
+            self._num_questions += 1
+            self._new.append(self.book.question(number, *place))
+        waiting = self._slots.get(number)
+        if waiting is None:
+            self._slots[number] = [slot]
+        else:
+            waiting.append(slot)
 
     def tell(self, question: Question, answer: Answer) -> None:
-        """Take the answer to a question."""
+        """Take the answer to a question; an answer with a mistake is refused, and may come again.
+
+        A question is answered once.
+        """
+        self._check_open(question)
+        checked = answer if type(answer) is Checked else self.book.checked(question, answer)
+        if self._journal is not None:
+            self._journal.note(question, checked)
         self._forget(question)
-        self.book.note(question, answer)
-        if self._search is None or self.book.most_actions > self._most_actions:
+        if checked.costs:
+            add_costs(self.costs, checked.costs)
+        self.book.note(question, checked)
+        self._resume(question)
+
+    def tell_failure(
+        self, question: Question, why: str, *, costs: dict[str, float] | None = None,
+        paid: Any = None,
+    ) -> None:  # fmt: skip
+        """Close the edge that a question is about: it cannot be taken.
+
+        Args:
+            costs: of the calls that failed.
+            paid: if given, the edge can be taken: it pays this, and the episode ends.
+        """
+        if question.edge == NONE:
+            raise UctreeError(f"the start could not be evaluated: {why}")
+        self._check_open(question)
+        if self._journal is not None:
+            self._journal.note_failure(question, why, costs or {}, paid)
+        self._forget(question)
+        add_costs(self.costs, costs or {})
+        self.book.note_failure(question, why, paid)
+        self._resume(question)
+
+    def tell_costs(self, costs: dict[str, float]) -> None:
+        """Book what calls cost whose answers are not used, because they came too late."""
+        if self._journal is not None:
+            self._journal.note_costs(costs)
+        add_costs(self.costs, costs)
+
+    def _check_open(self, question: Question) -> None:
+        if self._numbers.get((question.row, question.edge)) != question.number:
+            raise ValueError(f"question {question.number} was answered already, or never asked")
+
+    def _forget(self, question: Question) -> None:
+        del self._numbers[question.row, question.edge]
+
+    def _resume(self, question: Question) -> None:
+        """Hand what the book knows now to the simulations that waited for it."""
+        book = self.book
+        is_too_small = book.most_actions > self._most_actions
+        if self._search is None or is_too_small or book.has_priors > self._gives_priors:
             self._begin()
             return
         for slot in self._slots.pop(question.number, ()):
-            self._answer_known(slot, question.row, question.edge)
+            row, index = self._rows[slot], self._edges[slot]
+            if not self._answer_known(slot, row, index):
+                self._wait(slot, row, index)
 
-    def tell_failure(self, question: Question, why: str) -> None:
-        """Close the edge that a question is about: it cannot be taken."""
-        if question.edge == NONE:
-            raise UctreeError(f"the start could not be evaluated: {why}")
-        self._forget(question)
-        self.book.note_failure(question, why)
-        for slot in self._slots.pop(question.number, ()):
-            self._answer_known(slot, question.row, question.edge)
+    def advance(self, action: Any) -> None:
+        """Go on from the state behind an action (or outcome) of the root, as the episode did.
+
+        What is known is kept, and not asked again: the next `ask` grows the new tree from it first.
+        The budget of simulations is a new one. Answers to earlier questions may still be told.
+        """
+        book, root = self.book, self._root
+        if self._is_closed:
+            raise UctreeError("the planner is closed; make another one")
+        if not book.states or action not in book.actions[root]:
+            listed = ", ".join(map(str, book.actions[root][:20])) if book.states else "none yet"
+            raise IllegalAction(f"action {action!r} is not known at the root; known are: {listed}")
+        place = root, book.actions[root].index(action)
+        if place not in book.behind:
+            raise UctreeError(
+                f"what is behind {book.label(*place)} is not known yet: search on, or make a "
+                "Planner that starts there"
+            )
+        if self._search is not None:
+            self._search.close()
+            self._search = None
+        self._slots.clear()
+        self._root = book.behind[place][0]
 
     def close(self) -> None:
         """End the search: simulations that wait for answers are undone."""
+        if self._journal is not None:
+            self._journal.close()
         if self._search is not None and not self._is_closed:
             self._was_solved, self._is_closed = self.is_solved, True
             self._search.close()
@@ -166,22 +280,32 @@ class Planner:
     def result(self, status: str = "simulations") -> SearchResult:
         """The result so far."""
         if self._search is None:
-            raise UctreeError("nothing is known yet: answer the first question of ask()")
+            self._begin_known()
         search = self._search
-        seconds = time.perf_counter() - self.began
+        assert search is not None
+        if self.book.to_play[self._root] == OVER:
+            status = "terminal"
+        elif self.is_solved:
+            status = "solved"
         return result_of(
-            search.composition, (search.tree,), "solved" if self.is_solved else status,
-            simulations=self.simulations, seconds=seconds, seed=self.seed, began=self.began,
+            search.composition, (search.tree,), status, simulations=self.simulations,
+            seconds=time.perf_counter() - self.began, seed=self.seed, began=self.began,
             samples=(search.samples,), best_seen=tuple(filter(None, [search.best_seen()])),
+            costs=dict(self.costs), num_failed=len(self.book.failed),
         )  # fmt: skip
 
     # The search.
 
+    def _begin_known(self) -> None:
+        if not self.book.states:
+            raise UctreeError("nothing is known yet: answer the first question of ask()")
+        self._begin()
+
     def _begin(self) -> None:
         """Make the tree, now that the start is known.
 
-        A state with more actions than the kernels are compiled for begins it again: all that is
-        known is in the book, so nothing is asked twice.
+        A state with more actions than the kernels are compiled for, or the first one with priors,
+        begins it again: all that is known is in the book, so nothing is asked twice.
         """
         book = self.book
         if self._search is not None:
@@ -189,20 +313,27 @@ class Planner:
             self._slots.clear()
         composition = self._composition(max(book.most_actions, 1))
         self._most_actions = composition.game.num_actions
-        root = book.record(0)
-        tree = Tree(composition.game, root, composition.layout, max(1, book.count(0)), 1024)
+        self._gives_priors = composition.options.evaluator.gives_priors
+        root = book.record(self._root)
+        tree = Tree(
+            composition.game, root, composition.layout, max(1, book.count(self._root)), 1024
+        )
         if composition.options.sees_range(composition.game):
             tree.forget_range(seen=True)
         budget = self.num_simulations or MOST_SIMULATIONS
         self._search = search = TreeSearch(
-            composition, tree, seed=self.seed, num_simulations=budget
-        )
+            composition, tree, seed=self.seed, num_simulations=budget,
+            max_bytes=tree_bytes(composition.options),
+        )  # fmt: skip
+        if book.to_play[self._root] == OVER:
+            return
         queue = search.driver.queue
         queue.queues["is_ordered"] = self.is_ordered
         self._rows, self._edges = _view(queue.leaves["row"]), _view(queue.leaves["edge"])
         self._values = _view(queue.values)
         names = queue.answers.dtype.names or ()
         self._answers = {name: _view(queue.answers[name]) for name in names}
+        self._rewards, self._logits = self._answers["reward"], queue.logits
         search.prepare_root(self._answer_root)
         if queue.queues["phase"][0] != SEARCHING:
             queue.queues["phase"] = SEARCHING
@@ -216,8 +347,8 @@ class Planner:
                 f"a state has {most_actions} actions; the most is {TIERS[-1]}: propose some of "
                 "them with propose="
             )
-        weights = self.book.weights[0]
-        gives_priors = self.to_play >= 0 and weights is not None and problem.propose is None
+        gives_priors = self.book.has_priors or bool(problem.priors)
+        gives_priors = gives_priors and problem.propose is None
         template = _template(
             problem.num_players, tier, problem.chance is not None, problem.discount,
             problem.payoff_range is not None,
@@ -231,63 +362,59 @@ class Planner:
         for slot in self._search.driver.queue.take_questions():
             self._answer_known(slot, self._rows[slot], self._edges[slot])
 
-    def _question(self, row: int, index: int) -> Question:
-        book, number = self.book, self._num_questions
-        self._num_questions += 1
-        self._numbers[row, index] = number
-        if index == NONE:
-            return Question(number, 0, NONE, self.start, to_play=self.to_play)
-        known = book.actions[row]
-        if index < len(known):
-            return Question(
-                number, row, index, book.states[row], known[index], (), book.to_play[row]
-            )
-        return Question(number, row, index, book.states[row], None, known, book.to_play[row])
-
-    def _forget(self, question: Question) -> None:
-        if self._numbers.pop((question.row, question.edge), None) != question.number:
-            raise ValueError(f"question {question.number} was answered already, or never asked")
-
     def _answer_known(self, slot: int, row: int, index: int) -> bool:
         """Write what the book knows about an edge or a state to a slot; False if it is unknown."""
         book, answers = self.book, self._answers
-        status, reward = ANSWERED, None
         if index != NONE:
             found = book.behind.get((row, index))
             if found is None:
                 if (row, index) in book.failed:
                     answers["status"][slot] = FAILED
                     return True
-                if book.num_actions.get(row, index + 1) <= index:
+                if row in book.num_actions and book.num_actions[row] <= index:
                     answers["status"][slot] = EXHAUSTED
                     return True
                 return False
             row, reward = found
             for player, part in enumerate(reward):
-                answers["reward"][slot, player] = part
+                self._rewards[slot, player] = part
         answers["row"][slot] = row
         answers["mover"][slot] = book.to_play[row]
         answers["count"][slot] = book.count(row)
         for player, part in enumerate(book.values[row]):
             self._values[slot, player] = part
         weights = book.weights[row]
-        queue = self._search.driver.queue  # type: ignore[union-attr]
-        if weights is not None and not (queue.evaluator.gives_priors or book.to_play[row] < 0):
-            raise BrokenGame(
-                f"actions(state) gave priors in state {row}, but none at the start: give them in "
-                "every state or in none; priors=False takes pairs as actions"
-            )
         if weights is not None:
-            queue.logits[slot, : len(weights)] = weights
-        elif queue.evaluator.gives_priors:
-            queue.logits[slot] = 0.0
-        answers["status"][slot] = status
+            self._logits[slot, : len(weights)] = weights
+        elif self._gives_priors:
+            self._logits[slot] = 0.0
+        answers["status"][slot] = ANSWERED
         return True
 
 
 def _view(array: Any) -> Any:
     """A memoryview, whose numbers are read and written faster than those of an array."""
     return memoryview(array)
+
+
+def _check_options(problem: Problem, options: dict[str, Any]) -> None:
+    """Refuse options of a search that a plan does not have, before anything is asked."""
+    for name in ("evaluator", "leaves", "threads", "parallel", "open_loop", "check"):
+        if name in options:
+            raise TypeError(f"{name}= is for games that are compiled; plan without it")
+    if "stop" in options:
+        raise TypeError("stop= is an argument of plan; who owns a Planner stops asking")
+    check_names(options)
+    if options.get("transpositions") and problem.key is None:
+        raise ValueError(
+            "transpositions=True needs to know which states are equal: give the Problem key=f, "
+            "where f(state) is equal for equal states"
+        )
+    if isinstance(options.get("chance"), Widening):
+        raise ValueError(
+            "chance=outcome_widening() is for compiled games with too many outcomes to list; "
+            'chance=f of a Problem lists them all: use chance="sample" or "proportional"'
+        )
 
 
 @lru_cache(maxsize=64)
