@@ -169,7 +169,7 @@ def test_a_terminal_sees_bars_with_rates_losses_and_the_time_left(monkeypatch):
         positions=9000, simulations=10**6, games_per_second=12.5, simulations_per_second=60_000.0,
         policy_loss=1.25, value_loss=0.5, seconds=75.0, seconds_left=3675.0,
     )  # fmt: skip
-    with learning._display("tic_tac_toe") as show:
+    with learning._display() as show:
         show(now)
         time.sleep(0.3)  # the bars are drawn ten times a second
     shown = screen.getvalue()
