@@ -18,7 +18,10 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 if TYPE_CHECKING:
     from uctree.learn.agents import NetworkAgent
     from uctree.learn.checkpoints import Checkpoint
+    from uctree.learn.environments import environment
     from uctree.learn.inference import evaluator, export_onnx, load_onnx, predictor
+    from uctree.learn.model import LearnedModel, check_model, default_model, mlp_model, tower_model
+    from uctree.learn.model_inference import load_onnx_model
     from uctree.learn.network import (
         Network,
         build,
@@ -38,6 +41,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Checkpoint",
     "Learned",
+    "LearnedModel",
     "Network",
     "NetworkAgent",
     "Options",
@@ -45,19 +49,25 @@ __all__ = [
     "Replay",
     "Run",
     "build",
+    "check_model",
     "check_network",
+    "default_model",
     "default_network",
     "describe",
     "describe_options",
+    "environment",
     "evaluator",
     "export_onnx",
     "load",
     "load_onnx",
+    "load_onnx_model",
     "losses",
     "make_options",
     "mlp",
+    "mlp_model",
     "predictor",
     "tower",
+    "tower_model",
     "train",
     "write_report",
 ]
@@ -69,13 +79,17 @@ _LAZY = {
     "Network": "network", "build": "network", "check_network": "network",
     "default_network": "network", "describe": "network", "losses": "network", "mlp": "network",
     "tower": "network",
+    "LearnedModel": "model", "check_model": "model", "default_model": "model",
+    "mlp_model": "model", "tower_model": "model", "load_onnx_model": "model_inference",
+    "environment": "environments",
     "Options": "options", "describe_options": "options", "make_options": "options",
     "Checkpoint": "checkpoints", "Learned": "run", "Run": "run", "load": "run", "Replay": "replay",
     "NetworkAgent": "agents", "write_report": "report", "Progress": "training", "train": "training",
 }  # fmt: skip
 _MODULES = (
-    "agents", "checkpoints", "diagnosis", "exact", "inference", "ladder", "network", "options",
-    "pretrained", "replay", "replies", "report", "run", "selfplay", "targets", "training",
+    "agents", "checkpoints", "diagnosis", "environments", "exact", "inference", "ladder", "latent",
+    "model", "model_error", "network", "options", "pretrained", "replay", "replies", "report",
+    "run", "selfplay", "sequences", "targets", "training", "unroll",
 )  # fmt: skip
 
 
