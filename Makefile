@@ -62,13 +62,20 @@ bench: $(VENV)/dev  ## all speed figures, as JSON
 	$(BIN)/python benchmarks/options.py
 	$(BIN)/python benchmarks/continuous.py
 	$(BIN)/python benchmarks/batches.py
+	$(BIN)/python benchmarks/models.py
 	$(BIN)/python benchmarks/page.py
 
 bench-tic-tac-toe bench-connect-four bench-othello bench-hex: $(VENV)/dev  ## train and measure
 	$(BIN)/python benchmarks/learn.py $(subst -,_,$(patsubst bench-%,%,$@))
 
+bench-muzero-tic-tac-toe bench-muzero-cartpole bench-muzero-three bench-muzero-scratch \
+	bench-muzero-connect-four bench-muzero-breakout: $(VENV)/dev  ## train models and measure
+	$(BIN)/python benchmarks/muzero.py $(subst -,_,$(patsubst bench-muzero-%,%,$@))
+
 clean:  ## forget the virtual environment
 	rm -rf $(VENV)
 
 .PHONY: help demo check quick test slow golden bench clean \
-	bench-tic-tac-toe bench-connect-four bench-othello bench-hex
+	bench-tic-tac-toe bench-connect-four bench-othello bench-hex \
+	bench-muzero-tic-tac-toe bench-muzero-cartpole bench-muzero-three bench-muzero-scratch \
+	bench-muzero-connect-four bench-muzero-breakout

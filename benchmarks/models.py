@@ -26,8 +26,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
+from batches import Position, table_game  # beside this file
 
-from benchmarks.batches import Position, table_game
 from uctree import evaluators, selection
 from uctree.engine.driver import BatchedSearch
 from uctree.learn.latent import Functions, Imagination

@@ -122,6 +122,25 @@ def strength(row: Mapping[str, Any]) -> float:
     return float(np.mean(numbers))
 
 
+def returns_against(
+    game: Game, evaluator: Evaluator, options: Options, opponent: AgentSource, num_games: int, *,
+    num_simulations: int | None = None, seed: int = 0,
+) -> np.ndarray:  # fmt: skip
+    """The returns of a network's search in games in which the opponent has all other seats.
+
+    Each opening is played in all seatings.
+
+    Args:
+        num_simulations: of the network's search; those of the options if omitted.
+    """
+    network = NetworkSearch(game, evaluator, options, num_simulations)
+    games = _plan(game, network, {"opponent": opponent}, num_games, seed)["opponent"]
+    play_batched(games, options.num_trees, lambda: None)
+    return np.array([
+        each.record.returns[each.record.agents.index(NETWORK)] for each in games
+    ])  # fmt: skip
+
+
 def measure_environment(
     game: Game, evaluator: Evaluator, options: Options, *, seed: int = 0,
     progress: OnProgress | None = None,
