@@ -9,7 +9,15 @@ torch = pytest.importorskip("torch", reason="the learn extra is not installed")
 
 from uctree import games  # noqa: E402
 from uctree.errors import UctreeError  # noqa: E402
-from uctree.learn import alphazero, devices, model, model_inference, network, replay  # noqa: E402
+from uctree.learn import (  # noqa: E402
+    alphazero,
+    devices,
+    inference,
+    model,
+    model_inference,
+    network,
+    replay,
+)
 from uctree.learn.options import make_options  # noqa: E402
 
 torch.set_num_threads(1)
@@ -65,6 +73,25 @@ def test_answers_of_a_model_cross_once_per_array():
     assert (device.put_in, device.got_out) == (1, 3)
     recurrent(hidden, np.arange(5))
     assert (device.put_in, device.got_out) == (3, 8)
+
+
+def test_a_network_on_a_device_is_evaluated_there(monkeypatch):
+    module, device = network.mlp(GAME, width=8, depth=1), StandIn()
+    monkeypatch.setattr(devices, "of", lambda module: device)
+    observations = np.zeros((5, *GAME.observation_shape), np.float32)
+    predict = inference.predictor(module, GAME, backend="torch")
+    predict(observations)
+    assert (device.put_in, device.got_out) == (1, 2)
+
+
+def test_what_is_exported_or_checked_is_a_copy_on_the_processor(monkeypatch):
+    monkeypatch.setattr(devices, "of", lambda module: StandIn())
+    module = network.mlp(GAME, width=8, depth=1)
+    copy = devices.on_cpu(module)
+    assert copy is not module
+    assert torch.equal(copy.policy.weight, module.policy.weight)
+    network.check_network(module, GAME)
+    assert inference.onnx_bytes(module, GAME)
 
 
 def test_bfloat16_comes_back_as_float32():

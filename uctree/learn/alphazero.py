@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from uctree.learn import inference
+from uctree.learn import devices, inference
 from uctree.learn.algorithms import Loss
 from uctree.learn.devices import Device
 from uctree.learn.network import losses
@@ -56,7 +56,7 @@ class AlphaZero:
 
     def export(self, network: nn.Module) -> Any:
         if self.options.inference == "torch":
-            return network
+            return devices.on_cpu(network)  # workers move it where they compute
         return inference.onnx_bytes(network, self.run.game)
 
     def state(self) -> dict[str, np.ndarray]:

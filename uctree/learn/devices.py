@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -54,6 +55,17 @@ class Device:
     def autocast(self, precision: str) -> Any:
         """A block in which matrix products have this precision: "float32" or "bfloat16"."""
         return torch.autocast(self.torch.type, torch.bfloat16, enabled=precision == "bfloat16")
+
+
+def of(module: nn.Module) -> Device:
+    """The device of a module's weights."""
+    weights = next(iter(module.parameters()), None)
+    return Device("cpu" if weights is None else str(weights.device))
+
+
+def on_cpu(module: nn.Module) -> nn.Module:
+    """The module, or a copy on the processor if it is elsewhere."""
+    return module if of(module).is_cpu else copy.deepcopy(module).cpu()
 
 
 def choose(name: str) -> Device:

@@ -100,13 +100,14 @@ def predictor(
 
 def _torch_predictor(model: nn.Module, threads: int = 1) -> Predictor:
     torch, evaluating = load_module("torch"), load_module("uctree.learn.network").evaluating
+    where = load_module("uctree.learn.devices").of(model)
 
     def predict(observations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         if torch.get_num_threads() != threads:  # a setting of the calling thread
             torch.set_num_threads(threads)
         with evaluating(model), torch.inference_mode():
-            logits, values = model(torch.from_numpy(observations))
-        return logits.numpy(), values.numpy()
+            logits, values = model(where.put(observations))
+        return where.get(logits), where.get(values)
 
     return predict
 
@@ -179,6 +180,7 @@ def onnx_bytes(model: nn.Module, game: Game | None) -> bytes:
         shape = model.description["observation_shape"]
     else:
         raise ValueError('backend="onnx" needs the game, for the observation shape: pass game=')
+    model = load_module("uctree.learn.devices").on_cpu(model)
     content = export_bytes(
         model, (torch.zeros(2, *shape),), ("observations",), ("logits", "values")
     )

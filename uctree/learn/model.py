@@ -27,6 +27,7 @@ from torch.nn import functional
 
 from uctree.errors import BrokenGame, UctreeError
 from uctree.game import Game
+from uctree.learn import devices
 from uctree.learn.network import (
     Bounded,
     Categorical,
@@ -402,6 +403,7 @@ def check_model(model: Any, game: Game) -> None:
             f"a learned model is a torch module with the functions initial(observations) and "
             f"recurrent(hidden, actions); {name} is not one: start from uctree.learn.mlp_model"
         )
+    model = devices.on_cpu(model)
     observations = torch.zeros(n, *(game.observation_shape or ()))
     logits, players = (n, game.num_actions), (n, game.num_players)
     with evaluating(model), torch.inference_mode():

@@ -62,7 +62,8 @@ def export_model(
             "does not say who moves next: return turns, logits [n, num_players + 1], as well"
         )
     if backend == "torch":
-        return ModelExport(module, b"", b"", rotates, ends)
+        on_cpu = load_module("uctree.learn.devices").on_cpu  # workers move it where they compute
+        return ModelExport(on_cpu(module), b"", b"", rotates, ends)
     return ModelExport(None, *onnx_models(module, game), rotates, ends)
 
 
@@ -109,7 +110,7 @@ def torch_functions(module: nn.Module, device: Any = "cpu", threads: int = 1) ->
 
 def onnx_models(module: Any, game: Game) -> tuple[bytes, bytes]:
     """The bytes of two ONNX files, of `initial` and of `recurrent`."""
-    torch = load_module("torch")
+    torch, module = load_module("torch"), load_module("uctree.learn.devices").on_cpu(module)
     observations = torch.zeros(2, *(game.observation_shape or ()))
     with torch.no_grad(), load_module("uctree.learn.network").evaluating(module):
         hidden = module.initial(observations)[0]

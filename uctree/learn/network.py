@@ -24,6 +24,7 @@ from torch.nn import functional
 
 from uctree.errors import BrokenGame, UctreeError
 from uctree.game import Game
+from uctree.learn import devices
 from uctree.learn.options import SMALL_BOARD
 from uctree.learn.targets import squash, unsquash
 
@@ -433,8 +434,9 @@ def check_network(network: nn.Module, game: Game) -> None:
     observations = torch.zeros(2, *(game.observation_shape or ()))
     expected = f"(logits [n, {game.num_actions}], values [n, {game.num_players}])"
     try:
-        with evaluating(network), torch.inference_mode():
-            output = network(observations)
+        module = devices.on_cpu(network)
+        with evaluating(module), torch.inference_mode():
+            output = module(observations)
     except (RuntimeError, TypeError, ValueError) as error:
         raise BrokenGame(
             f"{name} failed on observations of {game.name}, float32 {list(observations.shape)}; "

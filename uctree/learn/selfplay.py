@@ -79,7 +79,10 @@ def network_evaluator(network: Any, game: Game, options: Options) -> Evaluator:
         evaluator = network.evaluator(game, leaves=options.leaves, device=options.device)
         return evaluator
     inference = load_module("uctree.learn.inference")
-    make = inference.onnx_evaluator if isinstance(network, bytes) else inference.evaluator
+    make = inference.onnx_evaluator
+    if not isinstance(network, bytes):
+        load_module("uctree.learn.devices").choose(options.device).place(network)
+        make = inference.evaluator
     evaluator = make(network, game, symmetries=options.evaluation_symmetries, leaves=options.leaves)
     return evaluator
 
