@@ -229,3 +229,19 @@ def test_play_draws_a_seed_and_says_it(run, file, monkeypatch):
 def test_play_takes_the_same_options(play, file):
     options = ("--selection", "ucb1(c=1)", "--solver", "--player", "none")
     assert "Returns: player 0 +1, player 1 -1\n" in play(f"{file}:race", options=options)
+
+
+def test_a_learned_model_plays_with_the_options_of_its_training(play, tmp_path):
+    torch = pytest.importorskip("torch", reason="the learn extra is not installed")
+    from uctree import games, learn
+
+    torch.set_num_threads(1)
+    learn.train(
+        games.tic_tac_toe(), tmp_path / "run", algorithm="muzero", max_iterations=1,
+        episodes_per_iteration=4, num_simulations=4, playout_iterations=1, playout_simulations=8,
+        ladder_games=0, draws=1, inference="torch", network_width=8, network_depth=8,
+    )  # fmt: skip
+    run = ("--run", str(tmp_path / "run"))
+    output = play("tic_tac_toe", options=(*run, "--player", "none"))
+    assert "uses the network of" in output
+    assert "player 1 plays" in output

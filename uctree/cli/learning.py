@@ -22,8 +22,7 @@ from uctree.learn import Options, describe_options, pretrained
 
 if TYPE_CHECKING:
     from uctree.arena.agents import AgentSource
-    from uctree.evaluators import Evaluator
-    from uctree.learn import Run
+    from uctree.learn import Learned, Run
     from uctree.learn.training import Progress
 
 PHASES = {
@@ -88,10 +87,15 @@ def train(game: str, /, *, folder: Path, options: Flags = NO_FLAGS) -> int:
     written none, lets the game decide.
 
     Args:
-        game: built-in name, name:arguments, or file.py:name.
+        game: built-in name, name:arguments, or file.py:name; with --algorithm muzero also an
+            environment, as gymnasium:CartPole-v1.
         folder: that of the run; a new one, or one to resume.
     """
-    chosen = specs.read_game(game)
+    with needing_extras():
+        from uctree.learn import environments
+
+        named = environments.is_environment(game)
+        chosen = environments.environment(game) if named else specs.read_game(game)
     given = {name: value for name, value in vars(options).items() if value is not NOT_GIVEN}
     with needing_extras():
         from uctree.learn import train as train_run
@@ -133,7 +137,8 @@ def _summary(run: Run, game: str) -> str:
     folder, text = shlex.quote(str(run.folder)), shlex.quote(game)
     own = f" --game {text}" if specs.is_file(game) else ""
     lines.append(f"write a report: uctree report {folder}{own}")
-    lines.append(f"play against it: uctree play {text} --run {folder}")
+    if run.game.environment is None:
+        lines.append(f"play against it: uctree play {text} --run {folder}")
     return "\n".join(lines)
 
 
@@ -253,17 +258,18 @@ def _duration(seconds: float) -> str:
 # --- networks for other commands -----------------------------------------------------------------
 
 
-def load_network(run: Path, game: Game) -> tuple[Evaluator, int]:
-    """The evaluator of a run's newest checkpoint, and the iteration of the checkpoint."""
+def load_network(run: Path, game: Game) -> Learned:
+    """The network of a run's newest checkpoint; an error if it cannot be used."""
     with needing_extras():
         from uctree.learn import load
 
         learned = load(run, game)
-        return learned.evaluator(), learned.checkpoint.iteration
+        learned.evaluator()
+        return learned
 
 
-def load_pretrained(game: Game) -> tuple[Evaluator, int] | None:
-    """The pretrained network of a game and its iteration; None if there is none.
+def load_pretrained(game: Game) -> Learned | None:
+    """The pretrained network of a game; None if there is none.
 
     If the extra `learn` is not installed, it prints how to install it, and returns None.
     """

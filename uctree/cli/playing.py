@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -28,9 +28,12 @@ from uctree.cli.app import (
     search_options,
     search_with_progress,
 )
-from uctree.cli.learning import agent_source, load_network, load_pretrained
+from uctree.cli.learning import agent_source, load_network, load_pretrained, needing_extras
 from uctree.errors import IllegalAction, UctreeError
 from uctree.game import CHANCE, Game
+
+if TYPE_CHECKING:
+    from uctree.learn import Learned
 
 HINT, UNDO, QUIT = "hint", "undo", "quit"
 
@@ -54,8 +57,9 @@ def play(
         player: the seat you take, from 0; none to watch. 0 by default, or none with --against.
         against: the agent of the other seats instead of the search, as in `uctree match`, for
             example gnugo, random or my_agents.py:Clever. If you do not play, the search has seat 0.
-        run: the folder of a run whose network evaluates the leaves of the search. connect_four has
-            a pretrained network, which is used if no option of the search is given.
+        run: the folder of a run whose network evaluates the leaves of the search, or in whose
+            learned model it searches. connect_four has a pretrained network, which is used if no
+            option of the search is given.
         seed: determines chance outcomes and the search; a new one each time by default.
     """
     chosen, options = specs.read_game(game), search_options(method)
@@ -67,7 +71,8 @@ def play(
     elif method == NO_METHOD:
         learned = load_pretrained(chosen)
     if learned is not None:
-        options["evaluator"], iteration = learned
+        options |= _with_network(learned, options)
+        iteration = learned.checkpoint.iteration
     budget = checked_budget(budget, Budget(seconds=shared.DEFAULT_SECONDS))
     if player is None:
         player = 0 if against is None else "none"
@@ -87,6 +92,19 @@ def play(
             _play_episode(chosen, person, opponents, budget, seed, options)
         except (KeyboardInterrupt, EOFError):
             print("\nGood-bye.")
+
+
+def _with_network(learned: Learned, options: dict[str, Any]) -> dict[str, Any]:
+    """The options of a search with a network, or of one in a learned model."""
+    if not learned.is_model:
+        with needing_extras():
+            return {"evaluator": learned.evaluator()}
+    if options:
+        raise UctreeError(
+            f"a search in a learned model has the options of its training: omit "
+            f"{', '.join(options)}"
+        )
+    return {"model": learned}
 
 
 class _Opponents:
@@ -162,6 +180,18 @@ class _Ply:
     reward: np.ndarray  # [num_players]
 
 
+def _search_result(
+    game: Game, state: np.record, budget: Budget, *, seed: int, options: dict[str, Any]
+) -> uctree.SearchResult:
+    """The result of a search, in a learned model if `options` have one."""
+    if "model" not in options:
+        return search_with_progress(game, state, budget, seed=seed, options=options)
+    found: uctree.SearchResult = options["model"].search(
+        state, num_simulations=budget.num_simulations, seed=seed
+    )
+    return found
+
+
 def _play_episode(
     game: Game, person: int | None, opponents: _Opponents, budget: Budget, seed: int,
     options: dict[str, Any],
@@ -171,7 +201,7 @@ def _play_episode(
     while not game.is_over(state) and len(plies) < (game.max_plies or math.inf):
         to_play, ply = game.to_play(state), len(plies)
         run_search = functools.partial(
-            search_with_progress, game, state, budget, seed=seed + ply, options=options
+            _search_result, game, state, budget, seed=seed + ply, options=options
         )
         if to_play == CHANCE:
             action = _draw_outcome(game, state, seed, ply)
