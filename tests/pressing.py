@@ -25,6 +25,13 @@ def keyboard(*delays):
 def interrupted(call, *delays):
     """What `call()` returns if Ctrl-C is pressed meanwhile; None if it raises KeyboardInterrupt."""
     found, thread = None, keyboard(*delays)
+    pressed = threading.Event()  # an interrupted `join` takes a thread that runs as ended
+
+    def press(run=thread.run):
+        run()
+        pressed.set()
+
+    thread.run = press
     try:
         thread.start()
         found = call()
@@ -33,8 +40,9 @@ def interrupted(call, *delays):
     except KeyboardInterrupt:
         while True:  # it may press again
             try:
-                while thread.is_alive():
-                    thread.join()
+                while not pressed.is_set():
+                    time.sleep(0.005)
+                time.sleep(0.05)  # a press that a destructor dropped is sent again
                 break
             except KeyboardInterrupt:
                 continue

@@ -168,6 +168,30 @@ def test_a_second_ctrl_c_does_not_wait():
     assert raised(cleaning) == (True, [])
 
 
+def test_a_second_ctrl_c_waits_for_the_end_of_a_shielded_block():
+    def alone(note):
+        with interrupts.shielded():
+            ctrl_c()
+            ctrl_c()
+            note("inside")
+        note("never")
+
+    def nested(note):
+        with interrupts.postponed():
+            with interrupts.shielded(), interrupts.shielded():
+                ctrl_c()
+                note("one waits")
+            with interrupts.shielded():
+                note("as before")
+                ctrl_c()
+                note("inside")
+            note("never")
+
+    assert raised(alone) == (True, ["inside"])
+    assert raised(nested) == (True, ["one waits", "as before", "inside"])
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
 def test_a_handler_of_the_user_is_called_at_safe_points():
     seen = []
     before = signal.signal(signal.SIGINT, lambda number, frame: seen.append(number))

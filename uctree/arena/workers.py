@@ -61,7 +61,7 @@ def play_in_workers(
                 else:
                     each.start(waiting.popleft())
     finally:
-        with interrupts.postponed():
+        with interrupts.shielded():
             for each in workers:
                 each.kill()
 

@@ -3,7 +3,8 @@
 Python runs the handler of Ctrl-C in the main thread, between any two instructions, so that an
 exception may leave anything half done. In a block of `postponed` the handler only notes Ctrl-C, and
 `check`, `allowed` and the end of the block call the handler that was there before, which usually
-raises KeyboardInterrupt. A second Ctrl-C does not wait. Other threads never see Ctrl-C.
+raises KeyboardInterrupt. A second Ctrl-C does not wait, except for the end of a `shielded` block.
+Other threads never see Ctrl-C.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ class _Keyboard:
     is_waiting = False  # one has come, and its handler has not been called
     is_second = False  # the next one of this block does not wait
     is_forced = False  # one of this block did not wait
+    is_shielded = False  # even a second one waits
+    is_impatient = False  # a second one came while it was shielded
 
 
 _keyboard = _Keyboard()
@@ -43,6 +46,10 @@ _keyboard = _Keyboard()
 
 def _note(number: int, frame: FrameType | None) -> None:
     """The handler of Ctrl-C in a block of `postponed`."""
+    if _keyboard.is_shielded:
+        _keyboard.is_impatient = _keyboard.is_second
+        _keyboard.is_waiting = _keyboard.is_second = True
+        return
     if _keyboard.is_postponed and not _keyboard.is_second:
         _keyboard.is_waiting = _keyboard.is_second = True
         return
@@ -93,6 +100,34 @@ class postponed:
             _keyboard.is_postponed = self._before
         if self._is_outer or (self._is_inner and not self._before):
             check()
+
+
+class shielded:
+    """A block of some milliseconds that always ends, for whose end even a second Ctrl-C waits.
+
+    Processes are started and killed in it: a second Ctrl-C would leave some of them behind.
+    """
+
+    _before = False
+
+    def __enter__(self) -> None:
+        self._block = postponed()
+        self._block.__enter__()
+        if _is_main():
+            self._before, _keyboard.is_shielded = _keyboard.is_shielded, True
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:  # fmt: skip
+        try:
+            if _is_main():
+                _keyboard.is_shielded = self._before
+                if _keyboard.is_impatient and not self._before:
+                    _keyboard.is_impatient, _keyboard.is_forced = False, True
+                    _deliver(sys._getframe())
+        finally:
+            self._block.__exit__(kind, error, trace)
 
 
 class allowed:

@@ -295,7 +295,7 @@ class WorkerPool:
                 raise UctreeError(f"the ladder failed: {content}")
 
     def close(self) -> None:
-        with interrupts.postponed():
+        with interrupts.shielded():
             for each in self.workers:
                 each.worker.kill()
             self.workers.clear()

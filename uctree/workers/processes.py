@@ -98,6 +98,7 @@ class _Process:
 
     def __init__(self, make: Callable[..., Service], arguments: tuple[Any, ...]) -> None:
         self.is_alive = False
+        self.exit_code: int | None = None
         try:
             with _without_interrupts(), environment(ONE_THREAD):
                 self._start(make, arguments)
@@ -133,12 +134,16 @@ class _Process:
         return message
 
     def death(self) -> str:
-        self.process.join(EXIT_TIMEOUT)
-        return f"the process died (exit code {self.process.exitcode})"
+        return f"the process died (exit code {self._exit_code()})"
 
     def was_killed(self) -> bool:
-        self.process.join(EXIT_TIMEOUT)
-        return (self.process.exitcode or 0) < 0
+        return (self._exit_code() or 0) < 0
+
+    def _exit_code(self) -> int | None:
+        if self.is_alive:
+            self.process.join(EXIT_TIMEOUT)
+            self.exit_code = self.process.exitcode
+        return self.exit_code
 
     def end(self, seconds: float) -> None:
         if not self.is_alive:
@@ -151,7 +156,7 @@ class _Process:
     def kill(self) -> None:
         if not self.is_alive:
             return
-        with interrupts.postponed():
+        with interrupts.shielded():
             self.is_alive = False
             if hasattr(os, "killpg") and self.process.pid is not None:
                 # The group may have ended, or the process may not lead one yet.
@@ -159,6 +164,8 @@ class _Process:
                     os.killpg(self.process.pid, signal.SIGKILL)
             self.process.kill()
             self.process.join()
+            self.exit_code = self.process.exitcode
+            self.process.close()  # here, because Ctrl-C may be raised where it would be freed
             self.connection.close()
 
 
@@ -168,7 +175,7 @@ def _without_interrupts() -> Iterator[None]:
 
     The process that started them ends them. They inherit that the signal is blocked.
     """
-    with interrupts.postponed():
+    with interrupts.shielded():
         if not hasattr(signal, "pthread_sigmask"):  # Windows
             yield
             return
