@@ -316,7 +316,8 @@ def _values_by(game: Game, evaluator: Any, rng: np.ndarray) -> Callable[[np.reco
             drawn=action_array(game), probabilities=np.zeros(game.max_outcomes + 1024),
             reward=reward, returns=returns, logits=np.zeros(game.num_actions),
             played=np.zeros(1 + game.num_players * game.num_actions), depth=0,
-            limits=(evaluator.num_playouts, longest, plies_left(game, state)),
+            num_playouts=evaluator.num_playouts, longest_playout=longest,
+            plies_left=plies_left(game, state),
         )  # fmt: skip
         status = value_leaf(
             SimpleNamespace(states=StateViews(states), work=work, rng=rng, data=game.data)

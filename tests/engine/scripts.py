@@ -47,7 +47,8 @@ def run_python(folder, *arguments, cache="cache", text=None, **variables):
 
 
 def entries(folder):
-    return sorted((folder / "cache").iterdir())
+    """The machine code in a cache; marks say that a game was looked at."""
+    return sorted(path for path in (folder / "cache").iterdir() if path.suffix != ".mark")
 
 
 def write_game(folder, name="my_game.py", imports="", payoff="1.0"):

@@ -26,11 +26,11 @@ class Fingerprinted:
     is_stale: bool = False
 
 
-def fingerprinted(function, bound, arguments, *, debug, before, **_):
+def fingerprinted(function, bound, arguments, *, debug, **_):
     import numba
 
     types_given = [str(numba.typeof(argument)) for argument in arguments]
-    return Fingerprinted(fingerprint(function, bound, types_given, debug, before is not None).name)
+    return Fingerprinted(fingerprint(function, bound, types_given, debug).name)
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ def test_numbers_of_the_options_are_written_into_it():
     ).work[0]  # fmt: skip
     assert work["parameters"][0] == 2.0
     assert work["backup_parameter"] == 3.0
-    assert work["limits"].tolist() == [4, 9, ENDLESS]
+    assert work[["num_playouts", "longest_playout", "plies_left"]].tolist() == (4, 9, ENDLESS)
 
 
 def test_a_reset_forgets_an_earlier_search():
@@ -41,7 +41,7 @@ def test_a_reset_forgets_an_earlier_search():
     assert mine.work.tobytes() == fresh
     later = game.play([1, 2])
     mine.reset(later)
-    assert mine.work["limits"][0, 2] == game.max_plies - 2
+    assert mine.work["plies_left"][0] == game.max_plies - 2
     assert mine.states[0] == later
 
 

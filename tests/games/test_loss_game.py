@@ -14,7 +14,6 @@ from uctree.games.loss_game import (
     payoffs,
     reply_2,
     reply_3,
-    saturation,
 )
 
 pytestmark = pytest.mark.quick
@@ -46,8 +45,9 @@ def test_the_reply_of_the_second_player_is_the_best_of_a_grid(x1):
 
 
 def test_from_the_saturation_on_the_second_player_goes_to_its_bound():
-    assert reply_2(saturation() + 1e-6) == BOUND
-    assert reply_2(saturation() - 1e-3) < BOUND
+    saturation = 3 / 742  # where the vertex of its payoff reaches the bound
+    assert reply_2(saturation + 1e-6) == BOUND
+    assert reply_2(saturation - 1e-3) < BOUND
 
 
 def test_at_the_equilibrium_nobody_gains_if_the_others_reply():

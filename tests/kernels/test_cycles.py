@@ -7,7 +7,7 @@ import pytest
 
 from uctree.game import CHANCE
 from uctree.kernels import cycles
-from uctree.kernels.cycles import PROGRESS, Components, Graph
+from uctree.kernels.cycles import PROGRESS, Components, Graph, Traversal
 from uctree.kernels.records import NONE
 
 pytestmark = pytest.mark.quick
@@ -30,7 +30,8 @@ def components_of(graph):
     found = Components(
         np.zeros(size, np.int64), np.zeros(size + 1, np.int64), np.full(size, NONE, np.int64)
     )
-    count = cycles.find_components(graph, found, np.full((5, size), NONE, np.int64))
+    traversal = Traversal(*np.full((5, size), NONE, np.int64))
+    count = cycles.find_components(graph, found, traversal)
     return count, found
 
 

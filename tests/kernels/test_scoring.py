@@ -13,7 +13,7 @@ from uctree.kernels import scoring
 from uctree.kernels.context import Decision
 from uctree.kernels.records import NONE
 from uctree.kernels.scoring import best_edge
-from uctree.kernels.simulation import RULE
+from uctree.kernels.selections import RULE
 from uctree.tree import Layout
 
 pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("interpreted")]

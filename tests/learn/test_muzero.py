@@ -152,10 +152,9 @@ def test_a_game_whose_players_do_not_alternate_learns_who_moves(tmp_path):
 
 
 def test_one_player_and_chance_are_learned(tmp_path):
-    for name, game in (("alone", games.twenty48()), ("dice", games.pig(10))):
-        options = SMALL | {"max_iterations": 2, "ladder_games": 0, "episodes_per_iteration": 2}
-        run = learn.train(game, tmp_path / name, **options)
-        assert np.isfinite(run.metrics("learning")[-1]["value_loss"])
+    options = SMALL | {"max_iterations": 2, "ladder_games": 0, "episodes_per_iteration": 2}
+    run = learn.train(games.twenty48(), tmp_path, **options)
+    assert np.isfinite(run.metrics("learning")[-1]["value_loss"])
 
 
 def test_the_averaged_and_the_exported_model_agree(tmp_path, game):
