@@ -32,6 +32,9 @@ def interrupted(call, *delays):
         pressed.set()
 
     thread.run = press
+    # Callbacks of other libraries: Ctrl-C inside one of them would be dropped with a warning.
+    callbacks = gc.callbacks[:]
+    gc.callbacks.clear()
     try:
         thread.start()
         found = call()
@@ -46,6 +49,8 @@ def interrupted(call, *delays):
                 break
             except KeyboardInterrupt:
                 continue
+    finally:
+        gc.callbacks.extend(callbacks)
     return found
 
 
