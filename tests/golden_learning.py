@@ -43,6 +43,29 @@ def _squared_error(given: Input) -> Answer:
     return {"mean": mean, "sum": mean * len(given["target"])}
 
 
+def _consistency(given: Input) -> Answer:
+    _, torch = _network()
+    from uctree.learn.unroll import consistency_loss
+
+    predicted, target = (
+        torch.tensor([given[key]], dtype=torch.float64, requires_grad=True)
+        for key in ("predicted", "target")
+    )
+    loss = consistency_loss(predicted, target)
+    loss.sum().backward()
+    assert target.grad is None
+    gradient = predicted.grad[0].tolist() if predicted.any() else None  # undefined at 0
+    return {"loss": loss.item(), "grad_predicted": gradient}
+
+
+def _unroll(given: Input) -> Answer:
+    _network()
+    from uctree.learn.unroll import unroll_weights
+
+    weights, shares = unroll_weights(given["K"])
+    return {"loss_weight": weights, "state_gradient_factor": shares}
+
+
 def _network() -> tuple[Any, Any]:
     torch = pytest.importorskip("torch", reason="the learn extra is not installed")
     from uctree.learn import network
@@ -54,4 +77,6 @@ FAMILIES: dict[str, Callable[[Input], Answer]] = {
     "nstep.": _n_step,
     "policy_ce.": _policy_loss,
     "value_mse": _squared_error,
+    "consistency.": _consistency,
+    "unroll.": _unroll,
 }

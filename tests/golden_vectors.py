@@ -560,7 +560,8 @@ def _evaluate(state, values, priors, data):
         priors[action] = data[4][state.place, action]
 
 
-def _search(given: Input) -> Answer:
+def table_of_players(given: Input) -> tuple[uctree.Game, Any, selection.Rule]:
+    """The game of a table with vectors, its root, and the rule of its search."""
     mover = np.where(given["terminal"], uctree.OVER, given["mover"]).astype(np.int8)
     data = (
         np.array(given["next_state"], np.int32), np.array(given["reward"], float), mover,
@@ -575,6 +576,11 @@ def _search(given: Input) -> Answer:
     rule = selection.puct(
         given["c_init"], given["c_base"], fpu_value=given["fpu_reduction"], normalise="none"
     )
+    return game, root, rule
+
+
+def _search(given: Input) -> Answer:
+    game, root, rule = table_of_players(given)
     result = uctree.search(
         game, root, num_simulations=given["simulations"], selection=rule, evaluator=_evaluate
     )

@@ -18,7 +18,7 @@ FILE = Path(os.environ.get("UCTREE_GOLDEN") or Path(__file__).parent / "vectors"
 VECTORS = json.loads(FILE.read_text())["vectors"]
 
 # Families that need what uctree does not have yet.
-NOT_YET = ("consistency.", "localview.", "placement.", "thumbnail.", "unroll.")
+NOT_YET = ("localview.", "placement.", "thumbnail.")
 
 
 @pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: vector["id"])

@@ -197,7 +197,7 @@ def model(
     """A learned model says what is behind edges; for `BatchedSearch`, whose roots are its states.
 
     Args:
-        model: has the methods of `uctree.learn.latent.Imagination`.
+        model: has the methods of `uctree.engine.latent.Model`.
         leaves: how many questions of one tree are answered at once.
         number: the type of log-priors and values in the search.
     """

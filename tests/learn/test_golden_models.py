@@ -7,11 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-import uctree
 from tests import golden_gumbel, golden_vectors
 from tests.exact_model import root_in_model
 from tests.test_golden import VECTORS, assert_equal
-from uctree import selection
 
 pytestmark = pytest.mark.usefixtures("both_ways")
 
@@ -60,21 +58,7 @@ def search_of(name: str, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _three_players(given: dict[str, Any]) -> dict[str, Any]:
-    mover = np.where(given["terminal"], uctree.OVER, given["mover"]).astype(np.int8)
-    data = (
-        np.array(given["next_state"], np.int32), np.array(given["reward"], float), mover,
-        np.array(given["value"], float), np.array(given["prior"], float),
-    )  # fmt: skip
-    game = uctree.Game(
-        [("place", np.int32), ("to_play", np.int8)], golden_vectors._legal, golden_vectors._step,
-        data=data, name="table", num_players=data[3].shape[1], num_actions=data[0].shape[1],
-        discount=given["discount"],
-    )  # fmt: skip
-    state = game.start()
-    state["place"], state["to_play"] = given["root"], mover[given["root"]]
-    rule = selection.puct(
-        given["c_init"], given["c_base"], fpu_value=given["fpu_reduction"], normalise="none"
-    )
+    game, state, rule = golden_vectors.table_of_players(given)
 
     def judge(state, values, logits, data):
         golden_vectors._evaluate(state, values, logits, data)

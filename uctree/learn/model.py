@@ -56,7 +56,7 @@ def mlp_model(
         bounded: as in `mlp`.
         seed: the same seed gives the same weights.
     """
-    return _seeded(seed, model_description(game, "mlp_model", width, latent, bounded))
+    return _seeded(seed, description_of(game, "mlp_model", width, latent, bounded))
 
 
 def tower_model(
@@ -74,7 +74,7 @@ def tower_model(
             f"a tower needs planes, [channels, rows, cols]; {game.name} has "
             f"observation_shape={game.observation_shape}: use mlp_model(game)"
         )
-    return _seeded(seed, model_description(game, "tower_model", width, depth, bounded))
+    return _seeded(seed, description_of(game, "tower_model", width, depth, bounded))
 
 
 def default_model(
@@ -94,13 +94,6 @@ def default_model(
     if depth is not None:
         sizes["depth" if kind == "tower" else "latent"] = depth
     return (tower_model if kind == "tower" else mlp_model)(game, seed=seed, **sizes)
-
-
-def model_description(
-    game: Game, kind: str, width: int, depth: int, bounded: bool | None = None
-) -> dict[str, Any]:
-    """The description of a model for a game."""
-    return description_of(game, kind, width, depth, bounded)
 
 
 def _seeded(seed: int, description: Mapping[str, Any]) -> LearnedModel:
