@@ -31,6 +31,10 @@ pytestmark = pytest.mark.quick
         (lambda: selection.dirichlet(fraction=1.5), "fraction must be between 0 and 1; got 1.5"),
         (lambda: selection.widening(rounding="up"), 'rounding must be "floor" or "ceil"; got'),
         (lambda: selection.widening(most=0), "most must be at least 1; got 0"),
+        (lambda: selection.adaptive_widening(most=0), "most must be at least 1; got 0"),
+        (lambda: selection.adaptive_widening(weight=0.0), "weight must be a number above 0; got 0"),
+        (lambda: selection.thompson(mean=math.inf), "mean must be a number; got inf"),
+        (lambda: selection.thompson(variance=-1.0), "variance must be a number above 0; got -1"),
         (lambda: selection.outcome_widening(k=0.0), "k above 0 and alpha between 0 and 1; got k=0"),
     ],
 )

@@ -47,9 +47,9 @@ class Progress:
 # Which options decide whether a tree has these fields (`Layout`).
 OPTIONS_OF_FIELDS = {
     "priors": "evaluator=", "lazy": "ties= and selection=", "squares": "selection=",
-    "raw": "selection=", "amaf": "selection=", "proofs": "solver=", "shared": "transpositions=",
-    "pending": "parallel= and leaves=", "appends": "chance=", "open_loop": "open_loop=",
-    "sparse": "root_selection=", "answers": "evaluator=",
+    "first_returns": "widening=", "raw": "selection=", "amaf": "selection=", "proofs": "solver=",
+    "shared": "transpositions=", "pending": "parallel= and leaves=", "appends": "chance=",
+    "open_loop": "open_loop=", "sparse": "root_selection=", "answers": "evaluator=",
 }  # fmt: skip
 DEFAULT_SIMULATIONS = 10_000  # of a search without a budget
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from uctree.engine.compile import adapt
+from uctree.game import random_unit
 from uctree.kernels import gumbel as gumbels
 
 # A square root and a logarithm per node and a square root and two divisions per edge took a third
@@ -20,6 +21,8 @@ _TABLE = 4096
 _SQRT_LOG = np.sqrt(np.log(np.maximum(1, np.arange(_TABLE))))
 _INVERSE_SQRT = 1.0 / np.sqrt(np.maximum(1, np.arange(_TABLE)))
 _INVERSE = 1.0 / np.maximum(1, np.arange(_TABLE))
+
+_MEAN, _WEIGHT, _FREEDOM, _VARIANCE = range(4)  # of a prior: see `posterior`
 
 
 def sqrt_log(n: int) -> float:
@@ -250,6 +253,53 @@ def widening_limit(visits: int, k: float, alpha: float, rounding: float = 0.0) -
     return max(1, math.ceil(limit) if rounding > 0.0 else math.floor(limit))
 
 
+def posterior(
+    count: int, mean: float, mean_square: float, prior: np.ndarray
+) -> tuple[float, float, float, float]:
+    """What `count` values say of the mean that they are drawn around: m, κ, ν, τ².
+
+    They are taken as normal, of unknown mean and variance, with a normal-inverse-gamma prior; n is
+    their number, x their mean, s² their variance.
+
+        κₙ = κ + n,  νₙ = ν + n,  mₙ = (κ m + n x) / κₙ
+        τ²ₙ = (ν τ² + n s² + n κ (m - x)² / κₙ) / νₙ                                   [Eq. 79]
+
+    >>> posterior(3, mean=1.0, mean_square=1.0, prior=np.array([0.0, 1.0, 1.0, 0.25]))
+    (0.75, 4.0, 4.0, 0.25)
+    """
+    weight, freedom = prior[_WEIGHT] + count, prior[_FREEDOM] + count
+    gap = prior[_MEAN] - mean
+    squares = prior[_FREEDOM] * prior[_VARIANCE]
+    squares += count * max(0.0, mean_square - mean * mean)
+    squares += count * prior[_WEIGHT] * gap * gap / weight
+    centre = (prior[_WEIGHT] * prior[_MEAN] + count * mean) / weight
+    return float(centre), float(weight), float(freedom), float(squares / freedom)
+
+
+def student(u: float, v: float, freedom: float) -> float:
+    """A number of Student's t distribution, from two random numbers u and v of [0, 1).
+
+        √(ν ((1 - u)^(-2/ν) - 1)) · cos 2πv                                            [Eq. 80]
+
+    >>> student(u=0.75, v=0.5, freedom=2.0)
+    -2.449489742783178
+    """
+    spread = (1.0 - u) ** (-2.0 / freedom) - 1.0
+    return math.sqrt(freedom * spread) * math.cos(2.0 * math.pi * v)
+
+
+def drawn_mean(
+    count: int, mean: float, mean_square: float, prior: np.ndarray, u: float, v: float
+) -> float:
+    """A mean drawn from its posterior [Eq. 79]: m + √(τ² / κ) · t, t by [Eq. 80].
+
+    >>> drawn_mean(3, 1.0, 1.0, np.array([0.0, 1.0, 1.0, 0.25]), u=0.0, v=0.0)
+    0.75
+    """
+    centre, weight, freedom, variance = posterior(count, mean, mean_square, prior)
+    return centre + math.sqrt(variance / weight) * student(u, v, freedom)
+
+
 def mixed_priors(prior: np.ndarray, noise: np.ndarray, fraction: float) -> np.ndarray:
     """Priors with noise for the root: (1 - ε) P + ε η [Eq. 22].
 
@@ -283,7 +333,7 @@ def in_flight_value(value_sum: float, visits: int, in_flight: int, worst: float)
 # --- rules ---------------------------------------------------------------------------------------
 
 # The arguments that the functions of a rule may take, by name.
-SCORE_ARGUMENTS = ("q", "prior", "visits", "width", "mean_square", "total", "parameters")
+SCORE_ARGUMENTS = ("q", "prior", "visits", "width", "mean_square", "total", "parameters", "rng")
 WIDTH_ARGUMENTS = ("parent_visits", "span", "parameters")
 UNVISITED_ARGUMENTS = ("value", "visited_prior", "parameters")
 TOTAL_ARGUMENTS = ("prior", "visits", "parent_visits", "parameters")
@@ -312,7 +362,8 @@ class Rule:
 
     Args:
         score: of an edge, the largest wins; from `q` (its value for the player to move), `prior`,
-            `visits`, `mean_square` (of its returns), `width` and `total` of its node, `parameters`.
+            `visits`, `mean_square` (of its returns), `width` and `total` of its node, `parameters`,
+            `rng` (for `random_unit` and the like).
         width: a number computed once per node, from `parent_visits`, `span`, `parameters`.
         unvisited: the q of an edge without visits, from the node's `value` for the player to move,
             `visited_prior` (of the edges with visits), `parameters`. Without this function, or if
@@ -440,6 +491,22 @@ def ucb1_tuned(c: float = 1.0) -> Rule:
     """UCB1-Tuned [Eq. 14]: the bonus, times `c`, follows the spread of the returns."""
     _check_number("c", c)
     return Rule("ucb1_tuned", _ucb1_tuned_score, _log_width, parameters=(c,))
+
+
+def thompson(
+    mean: float = 0.0, weight: float = 1.0, freedom: float = 1.0, variance: float = 0.1
+) -> Rule:
+    """Thompson sampling: the value of every edge is drawn from its posterior [Eq. 79, 80].
+
+    Edges without visits come first. Values are scaled to [0, 1] by the payoff range.
+
+    Args:
+        mean, weight: of the prior of an edge's value: what it is expected to be, and as how many
+            visits that counts.
+        variance, freedom: the variance of returns expected, and as how many visits that counts.
+    """
+    prior = _checked_prior(mean, weight, freedom, variance)
+    return Rule("thompson", _thompson_score, parameters=prior)
 
 
 def puct(
@@ -641,12 +708,18 @@ def dirichlet(
 
 @dataclass(frozen=True)
 class Widening:
-    """How many edges a node may have [Eq. 21]."""
+    """How many edges a node may have.
 
-    k: float
-    alpha: float
-    ceil: bool = False
+    Args:
+        parameters: k, alpha and whether to round up [Eq. 21]; of adaptive widening, the prior.
+        most: the largest number of edges of a node.
+        adapts: whether a draw decides [Eq. 79, 80], not the visits.
+        of_outcomes: whether it is for outcomes of chance.
+    """
+
+    parameters: tuple[float, ...]
     most: int | None = None
+    adapts: bool = False
     of_outcomes: bool = False
 
 
@@ -663,9 +736,30 @@ def widening(
     """
     if rounding not in ("floor", "ceil"):
         raise ValueError(f'rounding must be "floor" or "ceil"; got {rounding!r}')
-    if most is not None and most < 1:
-        raise ValueError(f"most must be at least 1; got {most}")
-    return _checked_widening(Widening(k, alpha, rounding == "ceil", most))
+    _check_most(most)
+    return Widening((*_checked_growth(k, alpha), float(rounding == "ceil")), most)
+
+
+def adaptive_widening(
+    mean: float = 0.0,
+    weight: float = 1.0,
+    freedom: float = 1.0,
+    variance: float = 0.1,
+    *,
+    most: int | None = None,
+) -> Widening:
+    """Adaptive branching: a node gets another edge if a draw promises more of it than of the rest.
+
+    The value of a new edge is drawn from the posterior of what the node's edges returned at their
+    first visits, that of the existing ones from all they returned later [Eq. 79, 80]. With
+    `thompson()` as `selection` this is AB-MCTS-A.
+
+    Args:
+        mean, weight, freedom, variance: the prior of both, as in `thompson`.
+        most: as in `widening`.
+    """
+    _check_most(most)
+    return Widening(_checked_prior(mean, weight, freedom, variance), most, adapts=True)
 
 
 def outcome_widening(k: float = 1.0, alpha: float = 0.5) -> Widening:
@@ -673,16 +767,32 @@ def outcome_widening(k: float = 1.0, alpha: float = 0.5) -> Widening:
 
     After that, outcomes are drawn among those so far, in proportion to their visits.
     """
-    return _checked_widening(Widening(k, alpha, of_outcomes=True))
+    return Widening(_checked_growth(k, alpha), of_outcomes=True)
 
 
-def _checked_widening(given: Widening) -> Widening:
-    if not (given.k > 0 and 0 <= given.alpha <= 1):
+def _checked_growth(k: float, alpha: float) -> tuple[float, float]:
+    if not (k > 0 and 0 <= alpha <= 1):
         raise ValueError(
-            f"widening needs k above 0 and alpha between 0 and 1; got k={given.k}, "
-            f"alpha={given.alpha}"
+            f"widening needs k above 0 and alpha between 0 and 1; got k={k}, alpha={alpha}"
         )
-    return given
+    return k, alpha
+
+
+def _check_most(most: int | None) -> None:
+    if most is not None and most < 1:
+        raise ValueError(f"most must be at least 1; got {most}")
+
+
+def _checked_prior(
+    mean: float, weight: float, freedom: float, variance: float
+) -> tuple[float, float, float, float]:
+    """The prior of `posterior`, for values in [0, 1]."""
+    if not math.isfinite(mean):
+        raise ValueError(f"mean must be a number; got {mean}")
+    for name, value in (("weight", weight), ("freedom", freedom), ("variance", variance)):
+        if not (math.isfinite(value) and value > 0):
+            raise ValueError(f"{name} must be a number above 0; got {value}")
+    return mean, weight, freedom, variance
 
 
 def _check_number(name: str, value: float) -> None:
@@ -721,6 +831,12 @@ def _ucb1_tuned_score(
     q: float, mean_square: float, visits: int, width: float, parameters: np.ndarray
 ) -> float:
     return q + parameters[_C] * (ucb1_tuned_score(q, mean_square, visits, width) - q)
+
+
+def _thompson_score(
+    q: float, mean_square: float, visits: int, parameters: np.ndarray, rng: np.ndarray
+) -> float:
+    return drawn_mean(visits, q, mean_square, parameters, random_unit(rng), random_unit(rng))
 
 
 def _puct_width(parent_visits: int, parameters: np.ndarray) -> float:

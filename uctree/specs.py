@@ -218,14 +218,14 @@ def read_rule(
 
 
 # Options of a search whose values are rules: the module with the functions that make them, the type
-# that those functions return (or the name of the one function), and words that are valid as well.
+# that those functions return (or the names of the functions), and words that are valid as well.
 RULES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "selection": ("selection", "Rule", ()),
     "root_selection": ("selection", "Rule", ()),
     "root_noise": ("selection", "Noise", ()),
     "backup": ("backup", "Backup", ()),
     "evaluator": ("evaluators", "playout", ()),
-    "widening": ("selection", "widening", ()),
+    "widening": ("selection", "widening adaptive_widening", ()),
     "proposal": ("continuous.proposals", "Proposal", ()),
     "refine": ("continuous.refine", "Refinement", ()),
     "chance": ("selection", "outcome_widening", ("sample", "proportional")),
@@ -238,14 +238,16 @@ def rule_functions(name: str) -> dict[str, Callable[..., Any]]:
     """The functions that make values of an option in `RULES`, by name."""
     module_name, kind, _ = RULES[name]
     module = importlib.import_module(f"uctree.{module_name}")
-    return {kind: getattr(module, kind)} if kind.islower() else makers(module, kind)
+    if not kind.islower():
+        return makers(module, kind)
+    return {function: getattr(module, function) for function in kind.split()}
 
 
 def read_option(name: str, text: str) -> Any:
     """The value of an option in `RULES`, as `search` takes it.
 
-    >>> read_option("widening", "widening(k=3)").k
-    3
+    >>> read_option("widening", "widening(k=3)").parameters
+    (3, 0.5, 0.0)
     """
     return read_rule(text, f"--{name.replace('_', '-')}", rule_functions(name), RULES[name][2])
 

@@ -42,6 +42,7 @@ class Layout:
     priors: bool = False  # from the evaluator
     lazy: bool = True  # edges are made when they are first taken, if a node has many
     squares: bool = False  # squared returns, for variances
+    first_returns: bool = False  # what an edge returned at its first visit
     raw: bool = False  # the evaluator's value of a node
     amaf: bool = False  # all moves as first
     proofs: str = ""  # "bounds" of player 0's value, or "vectors" that are exact
@@ -61,6 +62,7 @@ class Layout:
             "HAS_PRIORS": self.priors,
             "IS_LAZY": self.lazy,
             "KEEPS_SQUARES": self.squares,
+            "KEEPS_FIRST_RETURNS": self.first_returns,
             "KEEPS_RAW": self.raw,
             "HAS_AMAF": self.amaf,
             "HAS_PROOFS": self.proofs != "",
@@ -105,6 +107,8 @@ def _edge_dtype(num_actions: int, max_outcomes: int, num_values: int, layout: La
         fields.append(("prior", np.float64))  # of an outcome: its probability
     if layout.squares:
         fields.append(("square_sum", np.float64))  # of the returns of the player who takes it
+    if layout.first_returns:
+        fields.append(("first_return", np.float64))  # of that player
     if layout.raw:
         fields.append(("raw", *vector))
     if layout.amaf:

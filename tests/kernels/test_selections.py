@@ -1,4 +1,4 @@
-"""Selecting an edge: what a node is worth, and which of its edges are open."""
+"""Selecting an edge: what a node is worth."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import pytest
 import uctree
 from tests.kernels.in_python import bound, given_to
 from tests.small_games import heap_game
-from uctree import selection
 from uctree.kernels import selections
 
 pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("interpreted")]
@@ -30,13 +29,3 @@ def test_the_value_of_a_node_leaves_out_the_reward_of_its_edge():
     search.path[0].edge, search.path[0].reward = edge, 0.25
     means = tree.mean_values(range(edge, edge + 1))[0]
     assert node_value(search, np.int64(edge), 0) == pytest.approx(means[0] - 0.25)
-
-
-def test_open_edges_are_those_that_were_taken():
-    rule = selection.widening(k=1.0, alpha=0.5)
-    tree = uctree.search(heap_game(), num_simulations=12, seed=1, widening=rule).tree
-    count_open = bound(selections.count_open, tree, widening=rule)
-    for node in tree.root.walk():
-        if node.edges:
-            taken = (tree.edge_visits(node.edges) > 0).sum()
-            assert count_open(tree.edges.view(np.recarray), np.int64(node.edge)) >= taken

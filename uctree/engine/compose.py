@@ -28,6 +28,7 @@ from uctree.kernels.backups import gather_nothing
 from uctree.kernels.batching import step_batch
 from uctree.kernels.context import Batch
 from uctree.kernels.playouts import play_steps
+from uctree.kernels.widening import widens_by_draws, widens_by_visits
 from uctree.selection import Rule, Widening
 from uctree.tree import Layout, Tree
 
@@ -75,6 +76,7 @@ def compose(game: Game, options: Options, *, many: bool = False) -> Composition:
         options.evaluator.value_leaf, options.evaluator.functions, options.evaluator.number,
         options.evaluator.max_plies is None, layout, options.root_noise is not None,
         widening is not None, widening is not None and widening.most is not None,
+        widening is not None and widening.adapts,
         options.chance if isinstance(options.chance, str) else "widening",
         None if options.proposal is None else options.proposal.key,
         None if options.refine is None else options.refine.key,
@@ -167,6 +169,9 @@ def bindings(game: Game, options: Options, layout: Layout | None = None) -> dict
             "REFINES_BEST": options.refine is not None and options.refine.best,
             "NUM_BLOCKS": num_blocks(game, options),
             "WIDENS": options.widening is not None,
+            "widens": widens_by_draws
+            if options.widening is not None and options.widening.adapts
+            else widens_by_visits,
             "HAS_EXACT": options.solver and game.rules.exact is not None,
             "SORTS": options.widening is not None and options.evaluator.gives_priors,
             "HAS_UNVISITED_EDGES": layout.pending

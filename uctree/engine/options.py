@@ -55,7 +55,9 @@ class Options:
     evaluator: Evaluator = option(
         None, "the value of a leaf; one random playout. A plain function is compiled in."
     )
-    widening: Widening | None = option(None, "opens edges one by one, from `selection.widening`.")
+    widening: Widening | None = option(
+        None, "opens edges one by one, from `selection.widening` or `adaptive_widening`."
+    )
     proposal: Proposal | None = option(
         None,
         "how actions that are vectors are proposed, from `uctree.continuous`; at random. A plain "
@@ -126,6 +128,7 @@ class Options:
         """What the records of the tree must hold; `many` for the trees of a batched search."""
         both = (self.selection, self.root_selection)
         amaf = any(rule.amaf is not None for rule in both)
+        adapts = self.widening is not None and self.widening.adapts
         priors = self.evaluator.gives_priors
         together = amaf or priors or self.ties == "random" or self.transpositions or self.open_loop
         # If threads share a tree, edges must not move while a leaf is evaluated.
@@ -138,7 +141,8 @@ class Options:
         return Layout(
             priors=priors,
             lazy=sparse or not (together or any(rule.choose is not None for rule in both)),
-            squares=game.is_continuous or any(rule.asks_for("mean_square") for rule in both),
+            squares=adapts or game.is_continuous or any(r.asks_for("mean_square") for r in both),
+            first_returns=adapts,
             raw=priors and any(rule.asks_for("raw_value") for rule in both),
             amaf=amaf,
             proofs=proofs,

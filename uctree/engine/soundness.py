@@ -238,8 +238,8 @@ def _spans(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
 def _number_faults(records: np.ndarray) -> _Faults:
     """Statistics that are not numbers."""
     names = records.dtype.names or ()
-    finite = ("value_sum", "prior", "square_sum", "raw", "amaf_sum", "proven", "own_sum", "reward",
-              "vector")  # fmt: skip
+    finite = ("value_sum", "prior", "square_sum", "first_return", "raw", "amaf_sum", "proven",
+              "own_sum", "reward", "vector")  # fmt: skip
     for name in finite:
         if name in names:
             yield not np.isfinite(records[name]).all(), f"the {name} of an edge is not a number"

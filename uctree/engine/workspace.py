@@ -93,12 +93,12 @@ class Workspace:
         if options.widening is not None:
             given = options.widening
             most = game.num_actions if given.most is None else given.most
-            work["widening_k"], work["widening_alpha"] = given.k, given.alpha
-            work["widening_rounding"], work["most_edges"] = given.ceil, most
+            work["widening"][: len(given.parameters)] = given.parameters
+            work["most_edges"] = most
         if keeps_best(game):
             work["best_return"] = -math.inf
         if isinstance(options.chance, Widening):
-            work["outcome_k"], work["outcome_alpha"] = options.chance.k, options.chance.alpha
+            work["outcome_k"], work["outcome_alpha"] = options.chance.parameters
 
 
 def work_dtype(game: Game, options: Options, layout: Layout) -> np.dtype:
@@ -135,9 +135,7 @@ def work_dtype(game: Game, options: Options, layout: Layout) -> np.dtype:
             ("amaf_threshold", np.int64),
             ("amaf_nodes", np.int64, (players,)),
             ("amaf_first", np.int64),
-            ("widening_k", float),
-            ("widening_alpha", float),
-            ("widening_rounding", float),  # 1 rounds up
+            ("widening", float, (4,)),  # see `selection.Widening.parameters`
             ("most_edges", np.int64),  # of a node that widens
             ("outcome_k", float),
             ("outcome_alpha", float),

@@ -15,6 +15,7 @@ from uctree.kernels.proofs import mark_end, prove, read_exact
 from uctree.kernels.records import (
     HAS_AMAF,
     HAS_PROOFS,
+    KEEPS_FIRST_RETURNS,
     KEEPS_SQUARES,
     NONE,
     NUM_VALUES,
@@ -318,7 +319,10 @@ def note_return(search: Search, i: int, node: int) -> None:
         return
     if KEEPS_SQUARES:
         value = sampled(search, player)
-        edges[np.int64(path[i].edge)].square_sum += value * value
+        record = edges[np.int64(path[i].edge)]
+        record.square_sum += value * value
+        if KEEPS_FIRST_RETURNS and record.visits == 1:
+            record.first_return = value
     if HAS_AMAF:
         value = sampled(search, player)
         note_played(work.played, player, np.int64(edges[np.int64(path[i].edge)].action))

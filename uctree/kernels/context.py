@@ -15,7 +15,7 @@ class Rule(NamedTuple):
     """The functions of a selection rule, bound when a search is composed."""
 
     width: Any  # (parent_visits, span, parameters) -> float
-    score: Any  # (q, prior, visits, width, mean_square, total, parameters) -> float
+    score: Any  # (q, prior, visits, width, mean_square, total, parameters, rng) -> float
     unvisited: Any  # (node_value, visited_prior, parameters) -> float
     total: Any  # (prior, visits, parent_visits, parameters) -> float
     scale: Any  # the unit of values; see `scoring.scale_none`

@@ -34,6 +34,7 @@ ZERO_SUM = UNBOUND  # vectors are stored as player 0's component alone
 NUM_VALUES = UNBOUND  # how many components are stored
 PARANOID = UNBOUND
 HAS_PRIORS = IS_LAZY = KEEPS_SQUARES = KEEPS_RAW = HAS_AMAF = HAS_BOUNDS = UNBOUND
+KEEPS_FIRST_RETURNS = UNBOUND
 HAS_PROOFS = SHARES_NODES = HAS_PENDING = APPENDS = IS_SPARSE = UNBOUND  # see Layout
 HAS_ANSWERS = UNBOUND  # steps are answered by Python, and edges keep the answers
 
@@ -92,6 +93,8 @@ def write_edge(edges: np.ndarray, edge: int, action: int) -> None:
         record.prior = 0.0
     if KEEPS_SQUARES:
         record.square_sum = 0.0
+    if KEEPS_FIRST_RETURNS:
+        record.first_return = 0.0
     if KEEPS_RAW:
         for i in range(NUM_VALUES):
             record.raw[i] = 0.0

@@ -247,7 +247,7 @@ def best_edge(search: Search, decision: Decision, rule: Rule, parameters: np.nda
         if untried_comes_first:
             return NONE
         untried_score = rule.score(
-            unvisited_q, prior, np.int64(0), node_width, 0.0, sum_total, parameters
+            unvisited_q, prior, np.int64(0), node_width, 0.0, sum_total, parameters, rng
         )
     best = NONE
     best_score = -math.inf
@@ -286,7 +286,7 @@ def best_edge(search: Search, decision: Decision, rule: Rule, parameters: np.nda
             edge_score = math.inf
         else:
             edge_score = rule.score(
-                q, prior, visits, node_width, mean_square, sum_total, parameters
+                q, prior, visits, node_width, mean_square, sum_total, parameters, rng
             )
         better = edge_score > best_score
         if HAS_UNVISITED_EDGES and rule.unvisited_first():

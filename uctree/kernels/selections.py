@@ -11,7 +11,6 @@ from uctree.kernels.context import Decision, Search
 from uctree.kernels.expansion import likeliest_edge, new_action, next_untried, open_actions
 from uctree.kernels.gumbel import considered_visits
 from uctree.kernels.records import (
-    CLOSED,
     HAS_AMAF,
     HAS_ANSWERS,
     HAS_BOUNDS,
@@ -29,13 +28,15 @@ from uctree.kernels.records import (
 from uctree.kernels.rules import DISCOUNT, IS_CONTINUOUS
 from uctree.kernels.scoring import OPEN_LOOP, best_edge, chosen_edge, index_amaf_edges, won_edge
 from uctree.kernels.status import BAD_SCORE, DONE
-from uctree.selection import inverse, widening_limit
+from uctree.kernels.widening import count_open, first_taken
+from uctree.selection import inverse
 
 # Bound when a search is composed.
 RULE = ROOT_RULE = UNBOUND  # see `context.Rule`
 ROOT_DIFFERS = CHOOSES = ROOT_CHOOSES = UNBOUND
 SCORES = UNBOUND  # some edges are scored one by one
 WIDENS = UNBOUND
+widens = UNBOUND  # whether a node gets another edge; see `kernels.widening`
 
 NO_LEGAL_EDGE = 100  # no edge has a legal action, and there is no capacity for another
 
@@ -84,11 +85,7 @@ def scored_edge(
     num_legal = np.int64(work.count) if OPEN_LOOP else num_edges + num_untried
     if WIDENS:
         num_open = count_open(edges, node)
-        num_counted = num_open - count_closed(edges, node, num_open)
-        visits = visits_of_node(edges, node)
-        if num_counted < widening_limit(
-            visits, work.widening_k, work.widening_alpha, work.widening_rounding
-        ):
+        if widens(search, node, player, num_open):
             if IS_CONTINUOUS:
                 edge = new_action(search, node, player, state)
                 if edge != NONE:
@@ -151,50 +148,12 @@ def fallback_edge(search: Search, node: int, state: Any) -> int:
     return first
 
 
-def first_taken(search: Search, node: int) -> int:
-    """The first edge of a node that can be taken; NONE if all are closed."""
-    edges = search.edges
-    first, num_edges = np.int64(edges[node].first), np.int64(edges[node].num_edges)
-    for edge in range(first, first + num_edges):
-        if edges[edge].mover != CLOSED:
-            return np.int64(edge)
-    return NONE
-
-
 def considered(search: Search) -> int:
     """The number of visits of the edge that sequential halving takes now at the root."""
     number = np.int64(search.tree.since_root)
     if HAS_PENDING:
         number += search.edges[0].pending - 1  # those in flight count, this one does not
     return considered_visits(search.queue, number)
-
-
-def count_open(edges: np.ndarray, node: int) -> int:
-    """How many of a node's edges were taken; with widening these come first."""
-    if IS_LAZY or IS_CONTINUOUS:
-        return np.int64(edges[node].num_edges)
-    first, count = np.int64(edges[node].first), np.int64(0)
-    while count < edges[node].num_edges and is_taken(edges, first + count):
-        count += 1
-    return count
-
-
-def count_closed(edges: np.ndarray, node: int, num_open: int) -> int:
-    """How many of a node's first edges cannot be taken; widening does not count them."""
-    count = np.int64(0)
-    if HAS_ANSWERS:
-        first = np.int64(edges[node].first)
-        for edge in range(first, first + num_open):
-            count += 1 if edges[edge].mover == CLOSED else 0
-    return count
-
-
-def is_taken(edges: np.ndarray, edge: int) -> bool:
-    if HAS_ANSWERS and edges[edge].mover == CLOSED:
-        return True
-    if HAS_PENDING and edges[edge].pending > 0:
-        return True
-    return edges[edge].visits > 0
 
 
 def node_value(search: Search, node: int, player: int) -> float:
