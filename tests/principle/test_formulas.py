@@ -234,7 +234,7 @@ def test_the_search_adds_the_same_bonus(node, mode):
         sums = sum(rule.bound("total")(p, n, total, rule.parameters) for _, p, n in edges)
         width = rule.bound("width")(total, 1.0, rule.parameters)
         return np.array([
-            rule.bound("score")(value, p, n, width, 0.0, sums, rule.parameters)
+            rule.bound("score")(value, p, n, width, 0.0, sums, rule.parameters, None)
             for value, p, n in edges
         ])  # fmt: skip
 
