@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numba
+import numpy as np
 import pytest
 
 from uctree.engine import inlining
@@ -47,3 +49,15 @@ def test_another_numba_than_expected_compiles_as_usual(monkeypatch, tmp_path):
     with inlining.one_piece("the kernel"):
         assert "_library_class" not in vars(codegen())
     assert compile_kernel(calls_doubled, {}, (1,), label="test").call(4) == 9
+
+
+def rolls(numbers):
+    return np.roll(numbers, 1)[0]
+
+
+def test_numbas_own_functions_are_linked_into_later_code_of_users(monkeypatch, tmp_path):
+    monkeypatch.setenv("UCTREE_CACHE_DIR", str(tmp_path))
+    numbers = np.arange(3)
+    assert compile_kernel(rolls, {}, (numbers,), label="test").call(numbers) == 2
+    assert numba.njit(lambda numbers: np.roll(numbers, 1)[1])(numbers) == 0
+    assert compile_kernel(rolls, {"unused": 1}, (numbers,), label="test").call(numbers) == 2

@@ -9,6 +9,7 @@ reached has changed since, in the same process.
 
 from __future__ import annotations
 
+import contextlib
 import dis
 import gc
 import linecache
@@ -17,7 +18,7 @@ import re
 import sys
 import types
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +29,7 @@ from uctree.engine.fingerprint import fingerprint
 from uctree.engine.inlining import one_piece
 from uctree.engine.interrupts import never_lost
 from uctree.engine.notices import compiling
+from uctree.engine.passes import kernel_passes
 from uctree.engine.reach import (
     HERE,
     is_own_module,
@@ -112,7 +114,7 @@ def compile_kernel(
             "globals",
             stacklevel=2,
         )
-        with compiling(label), never_lost():
+        with compiling(label), never_lost(), _collected_once():
             call = _compiled(function, bindings, signature, None, label, debug)
         return Kernel(call, False, found.watch)
     known = _in_memory.get(found.name)
@@ -121,12 +123,28 @@ def compile_kernel(
     if known is not None:
         _in_memory.put(found.name, known)
         return Kernel(known, True, found.watch)
-    with never_lost():
+    with never_lost(), _collected_once():
         with compiling(label):
             call = _compiled(function, bindings, signature, found.name, label, debug)
         call = _stored(function, found.name, label, call, signature)
-        gc.collect()  # what Numba keeps of a compilation takes 50 to 90 MB
     return Kernel(call, False, found.watch)
+
+
+@contextlib.contextmanager
+def _collected_once() -> Iterator[None]:
+    """A context in which garbage is collected at the end only.
+
+    A compilation makes a million objects that live until its end: looking for garbage among them
+    takes a tenth of the time. What Numba keeps of one takes 50 to 90 MB, so it is collected then.
+    """
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
+        gc.collect(0)  # all objects made since then are in the youngest generation
 
 
 def _stored(
@@ -232,6 +250,8 @@ def _dispatcher(
             # processes would call each other's. The fingerprint makes names unique.
             inner.__qualname__ = f"{inner.__name__}_{name}"
         options: dict[str, Any] = {"error_model": model, "boundscheck": debug, "nogil": True}
+        if kernel:
+            options["pipeline_class"] = kernel_passes()
         if inner.__code__ is function.__code__:
             return numba.njit(**options)(inner)
         # Counting references to arrays took half the time of a search (atomic instructions in every

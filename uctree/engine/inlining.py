@@ -2,15 +2,16 @@
 
 Numba compiles every function that a kernel reaches as if it were called alone: it links the
 functions below, runs all of LLVM's passes on them and emits machine code that is never called.
-Inside `one_piece` the functions of a kernel are only linked into the kernel itself, which is
-optimised and emitted as a whole. This uses private parts of Numba; if they are not as expected,
-functions are compiled as usual, which takes longer.
+Inside `one_piece` the functions of a kernel are only linked into the kernel itself, each once, and
+the kernel is optimised and emitted as a whole. This uses private parts of Numba; if they are not as
+expected, functions are compiled as usual, which takes longer.
 """
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 
@@ -28,9 +29,51 @@ def one_piece(kernel_name: str) -> Iterator[None]:
             return
         codegen._library_class = _Libraries(usual, kernel_name)
         try:
-            yield
+            with _sizes_remembered(), _options_compared_fast():
+                yield
         finally:
             del codegen._library_class
+
+
+@contextlib.contextmanager
+def _sizes_remembered() -> Iterator[None]:
+    """A context in which Numba asks LLVM once for the size of each type, not hundreds of times."""
+    from numba.core.base import BaseContext
+
+    usual, sizes = BaseContext.get_abi_sizeof, {}
+
+    def get_abi_sizeof(self: Any, kind: Any) -> int:
+        if kind not in sizes:
+            sizes[kind] = usual(self, kind)
+        return sizes[kind]
+
+    with _replaced(BaseContext, "get_abi_sizeof", get_abi_sizeof):
+        yield
+
+
+@contextlib.contextmanager
+def _options_compared_fast() -> Iterator[None]:
+    """A context in which Numba compares equal options of compilation without their defaults."""
+    from numba.core.targetconfig import TargetConfig
+
+    usual = TargetConfig.__eq__
+
+    def compare(self: Any, other: Any) -> bool:
+        same = getattr(other, "_values", None) == getattr(self, "_values", ())
+        return same or usual(self, other)
+
+    with _replaced(TargetConfig, "__eq__", compare):
+        yield
+
+
+@contextlib.contextmanager
+def _replaced(kind: type, name: str, method: Any) -> Iterator[None]:
+    usual = getattr(kind, name)
+    setattr(kind, name, method)
+    try:
+        yield
+    finally:
+        setattr(kind, name, usual)
 
 
 def _is_as_expected(library: type) -> bool:
@@ -46,19 +89,24 @@ class _Libraries:
 
     def __init__(self, usual: type, kernel_name: str) -> None:
         self._usual, self._kernel_name = usual, kernel_name
-        self._kernel, self._linked = _kernel_library(usual), _linked_library(usual)
 
     def __call__(self, codegen: Any, name: str, **options: Any) -> Any:
-        kind = self._kernel if name == self._kernel_name else self._linked
-        return kind(codegen, name, **options)
+        kind = _kernel_library if name == self._kernel_name else _linked_library
+        return kind(self._usual)(codegen, name, **options)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._usual, name)
 
 
-def _kernel_library(usual: type) -> type:
+@cache
+def _kernel_library(usual: Any) -> Any:
     class KernelLibrary(usual):  # type: ignore[misc]
         """The code of a kernel with all functions that it reaches."""
+
+        def finalize(self) -> None:
+            _link(self, self._linking_libraries, "linkonce_odr")  # gone once it is inlined
+            self._linking_libraries.clear()
+            super().finalize()
 
         def _optimize_final_module(self) -> None:
             # Numba runs all passes twice, to remove counts of references; kernels have none.
@@ -68,27 +116,43 @@ def _kernel_library(usual: type) -> type:
     return KernelLibrary
 
 
-def _linked_library(usual: type) -> type:
+@cache
+def _linked_library(usual: Any) -> Any:
     class LinkedLibrary(usual):  # type: ignore[misc]
-        """Code that is linked into the kernel that calls it, and never called from Python."""
+        """Code that is linked into the kernel that reaches it, and never called from Python."""
 
-        def _optimize_functions(self, module: Any) -> None:
+        def __init__(self, codegen: Any, name: str) -> None:
+            super().__init__(codegen, name)
+            self.modules: list[Any] = []  # of LLVM, without what they call
+            self.exported: list[Any] = []  # their functions that others may call
+            self._is_linked = False
+
+        def add_ir_module(self, ir_module: Any) -> None:
+            from llvmlite import binding
+            from numba.core import cgutils
+
+            self._raise_if_finalized()
+            module = binding.parse_assembly(cgutils.normalize_ir_text(str(ir_module)))
             module.data_layout = self._codegen._data_layout
+            self.modules.append(module)
+            self.exported += [
+                function
+                for function in module.functions
+                if not function.is_declaration and function.linkage == binding.Linkage.external
+            ]
 
         def finalize(self) -> None:
             self._raise_if_finalized()
-            seen: set[Any] = set()
-            for library in self._linking_libraries:
-                if library not in seen:
-                    seen.add(library)
-                    self._reload_init.update(library._reload_init)
-                    module = library._get_module_for_linking()
-                    self._final_module.link_in(module, preserve=True)
-            self._finalize_dynamic_globals()
             self._finalized = True
 
+        def _get_module_for_linking(self) -> Any:
+            # Numba keeps what it compiled of its own functions, and links it into other code, too.
+            if not self._is_linked:
+                _link(self, [self], "external")
+                self._is_linked = True
+            return super()._get_module_for_linking()
+
         def get_pointer_to_function(self, name: str) -> int:
-            self._ensure_finalized()
             return 0
 
         @property
@@ -96,6 +160,30 @@ def _linked_library(usual: type) -> type:
             return _WithoutEnvironments(self._codegen)
 
     return LinkedLibrary
+
+
+def _link(into: Any, libraries: list[Any], linkage: str) -> None:
+    """Link everything that these libraries reach into a library, each piece of code once.
+
+    Numba links what a function reaches into the function, and all of it again into its callers.
+    Callers come first, because LLVM leaves out what may be dropped and nothing linked so far calls.
+    """
+    seen: set[Any] = set()
+    waiting = list(libraries)
+    while waiting:
+        library = waiting.pop()
+        if library in seen:
+            continue
+        seen.add(library)
+        into._reload_init.update(library._reload_init)
+        if not hasattr(library, "modules"):
+            into._final_module.link_in(library._get_module_for_linking(), preserve=True)
+            continue
+        for function in library.exported:
+            function.linkage = linkage
+        for module in library.modules:
+            into._final_module.link_in(module, preserve=True)
+        waiting += library._linking_libraries
 
 
 class _WithoutEnvironments:
