@@ -59,8 +59,7 @@ def _options_compared_fast() -> Iterator[None]:
     usual = TargetConfig.__eq__
 
     def compare(self: Any, other: Any) -> bool:
-        same = getattr(other, "_values", None) == getattr(self, "_values", ())
-        return same or usual(self, other)
+        return (type(self) is type(other) and self._values == other._values) or usual(self, other)
 
     with _replaced(TargetConfig, "__eq__", compare):
         yield
