@@ -2,6 +2,7 @@
 
 Imported by `mcts`, by the rooms above it and, for `compile`, by modules with kernels of their own.
 Read `compose.py` first, then `driver.py`; `compile.py` alone knows how machine code is made. Numba
-is imported inside functions of `compile`, `disk_cache`, `frames`, `inlining` and `machine`.
+is imported inside functions of `compile`, `disk_cache`, `fields`, `frames`, `inlining` and
+`machine`.
 Files are read and written by `treefile`, `jsontext` and `identity`, which stand below the rest.
 """
