@@ -41,7 +41,7 @@ def test_a_change_of_data_is_noticed(state, change):
     watch.add(state)
     watch.look()
     change(state)
-    with pytest.raises(BrokenGame, match="a state changed after the plan got it: .* became"):
+    with pytest.raises(BrokenGame, match=r"a state changed after the plan got it: .* became"):
         watch.look()
 
 
