@@ -48,7 +48,7 @@ def image(thing: Any, depth: int = 0, *, objects: bool = True) -> Any:
         return "set", *sorted(repr(part(each)) for each in thing)
     if isinstance(thing, dict):
         return "dict", *((part(key), part(value)) for key, value in thing.items())
-    parts = _parts_of_dataclass(thing) if not objects else _parts_of_object(thing)
+    parts = _parts_of_dataclass(thing) if not objects else parts_of_object(thing)
     if parts and not callable(thing):
         images = {name: part(each) for name, each in parts.items()}
         return _Object(type(thing).__qualname__, images)
@@ -66,7 +66,8 @@ def _parts_of_dataclass(thing: Any) -> dict[str, Any]:
     return {name: getattr(thing, name) for name in names if hasattr(thing, name)}
 
 
-def _parts_of_object(thing: Any) -> dict[str, Any]:
+def parts_of_object(thing: Any) -> dict[str, Any]:
+    """The attributes of an object, by name."""
     parts = dict(getattr(thing, "__dict__", {}))
     for kind in type(thing).__mro__:
         slots = getattr(kind, "__slots__", ())
