@@ -158,6 +158,7 @@ def moved(trail, length):
 @pytest.mark.parametrize("parts", [{"clone": copy.copy}, {"step": moved, "clone": None}])
 def test_copies_that_share_what_a_step_changes_are_refused(parts):
     with pytest.raises(BrokenGame, match=r"changed the Trail that was copied: .*copy.deepcopy"):
-        adapters.from_object(Trail(), **parts)
+        uctree.plan(adapters.from_object(Trail(), **parts), num_simulations=10)
     world = adapters.from_object(Trail(), clone=copy.deepcopy)
+    uctree.plan(world, num_simulations=10)
     assert world.start.places == [0]

@@ -6,6 +6,7 @@ import importlib
 import random
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import partial
 from operator import attrgetter
 from typing import Any
 
@@ -170,13 +171,14 @@ def from_object(
         **({"name": type(thing).__name__} | options),
     )  # fmt: skip
     start = thing if clone is None else given["clone"](thing)
-    if mover(start) != CHANCE:
-        _refuse_sharing(problem, start, actions(start)[0])
-    return World(problem, start, mover(thing))
+    look = None if mover(start) == CHANCE else partial(_refuse_sharing, problem, start)
+    return World(problem, start, mover(thing), first_look=look)
 
 
-def _refuse_sharing(problem: Problem, state: Any, action: Any) -> None:
+def _refuse_sharing(problem: Problem, state: Any) -> None:
     """Raise BrokenGame if a step from a state changes the data among that state's attributes."""
+    assert problem.actions is not None
+    action = problem.actions(state)[0]
     before = image(parts_of_object(state) or state, objects=False)
     with suppress(Exception):  # it will fail again, where `plan` can say what happens then
         problem.step(state, action)

@@ -99,6 +99,8 @@ def plan(
         raise ValueError("a plan needs a limit: give num_simulations=, seconds= or budget=")
     _check_on_error(problem, on_error, error_value, options)
     _check_limits(budget or {}, retries, backoff, timeout)
+    if world.first_look is not None:
+        world.first_look()
     planner = Planner(
         problem, start, to_play=world.to_play, num_simulations=num_simulations, in_flight=in_flight,
         seed=seed, ordered=ordered, journal=journal, **options,
