@@ -1,6 +1,7 @@
 """The constant of UCB1: matches of several constants in games for several players. Prints JSON.
 
-    python benchmarks/exploration.py [--folder exploration] [--games 100] [--seed 0] [GAME ...]
+    python benchmarks/exploration.py [--folder exploration] [--games 100] [--seed 0]
+        [--simulations 1000 10000] [GAME ...]
 
 Each constant plays against the first one, at 1,000 and at 10,000 simulations an action, with random
 playouts and openings of two random plies, each played in all seatings. The games of every study are
@@ -20,15 +21,14 @@ from typing import Any
 from uctree import arena
 
 CONSTANTS = [0.7, 0.2, 0.35, 0.5, 1.0, 1.4142]  # all play against the first
-# By the number of simulations: boards are smaller where a game would take seconds.
-SMALL = [
+GAMES = [
     "tic_tac_toe", "nim", "connect_four", "dots_and_boxes:rows=3,cols=3", "hex:size=6",
     "n_in_a_row:rows=7,cols=7,length=4", "n_in_a_row:rows=6,cols=6,length=4,num_players=3",
     "breakthrough:rows=6,cols=6", "othello:size=6", "go:size=5", "pig:target=30",
     "pig:target=20,num_players=3",
+    # Boards of full size, on which a game takes seconds.
+    "hex:size=11", "n_in_a_row", "breakthrough", "othello", "go:size=7",
 ]  # fmt: skip
-LARGE = ["hex:size=11", "n_in_a_row", "breakthrough", "othello", "go:size=7"]
-STUDIES = {1_000: [*SMALL, *LARGE], 10_000: SMALL}
 
 
 def study(
@@ -78,16 +78,15 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=Path("exploration"))
     parser.add_argument("--games", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--simulations", type=int, nargs="+", default=[1_000, 10_000])
     given = parser.parse_args()
     rows: list[dict[str, Any]] = []
-    for simulations, games in STUDIES.items():
-        for game in games:
-            if given.only and game not in given.only:
-                continue
+    for simulations in given.simulations:
+        for game in given.only or GAMES:
             rows += study(game, simulations, given.folder, given.games, given.seed)
             print(f"{simulations:,} simulations, {game}: done", file=sys.stderr)
     found = {}
-    for simulations in STUDIES:
+    for simulations in given.simulations:
         for constant in CONSTANTS[1:]:
             chosen = [r for r in rows if r["simulations"] == simulations
                       and r["setting"] == f"c={constant}"]  # fmt: skip

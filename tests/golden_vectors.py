@@ -158,10 +158,8 @@ def _one_loop(given: Input) -> Answer:
     width, score = rule.bound("width"), rule.bound("score")
     edges = list(zip(given["Q"], given["p"], given["N"], strict=True))
     sums = sum(rule.bound("total")(p, n, total, rule.parameters) for _, p, n in edges)
-    scores = [
-        score(q, p, n, width(total, 1.0, rule.parameters), 0.0, sums, rule.parameters, None)
-        for q, p, n in edges
-    ]
+    bonus, rng = width(total, 1.0, rule.parameters), None  # the rule draws nothing
+    scores = [score(q, p, n, bonus, 0.0, sums, rule.parameters, rng) for q, p, n in edges]
     curvatures = [selection.curvature(p, max(1, n), max(1, total), kappa) for _, p, n in edges]
     return {"score": scores, "argmax": _first_largest(scores), "h": curvatures}
 

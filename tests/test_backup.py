@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 
 from uctree import backup
@@ -30,3 +31,10 @@ def test_a_rule_is_a_kernel_and_a_number():
 def test_numbers_that_make_no_sense_are_refused(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+@pytest.mark.parametrize("min_visits", [1.5, math.nan, True, "3"])
+def test_a_number_of_visits_is_whole(min_visits):
+    with pytest.raises(TypeError, match=f"min_visits must be a whole number; got {min_visits!r}"):
+        backup.maximum(min_visits)
+    assert backup.maximum(np.int64(3)) == backup.maximum(3)

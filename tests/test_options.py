@@ -418,6 +418,19 @@ def test_one_player_who_chooses_vectors_takes_the_best_by_default():
     assert resolve(games.point_mass(), backup=backup.mean()).backup == backup.mean()
 
 
+def test_one_player_of_long_episodes_takes_the_best_of_what_was_tried_by_default():
+    alone = rg.random_tables(num_players=1)
+    long = rg.game_of(alone, max_plies=13)
+    assert resolve(long).backup == backup.maximum(32)
+    assert resolve(long, evaluator=evaluators.compiled(rg.table_priors)).backup == backup.mean()
+    several = rg.game_of(rg.random_tables(), max_plies=13)
+    dice = rg.game_of(
+        rg.random_tables(num_players=1, has_chance=True), has_chance=True, max_plies=13
+    )
+    for other in (rg.game_of(alone, max_plies=12), rg.game_of(alone), several, dice):
+        assert resolve(other).backup == backup.mean()
+
+
 def test_the_constant_of_ucb1_by_default():
     assert resolve(games.tic_tac_toe()).selection == selection.ucb1(c=0.5)
 

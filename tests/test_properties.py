@@ -261,6 +261,7 @@ def any_options(game: Game, seed: int) -> dict[str, Any]:
     if game.zero_sum or not pays_late:
         # They sort edges by prior, so that other players may get another one of equal payoffs.
         widenings += [selection.widening(), selection.widening(1.0, 0.3, most=2)]
+        widenings += [selection.adaptive_widening(), selection.adaptive_widening(0.5, most=2)]
     every: dict[str, list[Any]] = {
         "evaluator": [
             None, evaluators.playout(2, max_plies=3),
@@ -273,6 +274,7 @@ def any_options(game: Game, seed: int) -> dict[str, Any]:
             None, selection.ucb1(), selection.ucb1_tuned(), selection.puct(),
             selection.puct(normalise="minmax", fpu="constant"), selection.one_loop(),
             selection.rave(), selection.grave(ref=3), selection.gumbel_interior(),
+            selection.thompson(),
         ],
         "root_selection": [None, None, selection.ucb1(2.0), selection.gumbel(4)],
         "root_noise": [None, selection.dirichlet()],

@@ -87,3 +87,10 @@ def test_noise_falls_from_its_fraction_to_the_last_one():
         for step in (0, 50, 200)
     )
     assert (start, middle, end) == (0.25, pytest.approx(0.15), 0.05)
+
+
+@pytest.mark.parametrize("most", [2.5, math.nan, True])
+@pytest.mark.parametrize("widen", [selection.widening, selection.adaptive_widening])
+def test_a_number_of_edges_is_whole(widen, most):
+    with pytest.raises(TypeError, match=f"most must be a whole number; got {most!r}"):
+        widen(most=most)

@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
 from uctree.kernels.backups import gather_best, gather_nothing, gather_softly
 
 
@@ -28,6 +30,8 @@ def maximum(min_visits: int = 1) -> Backup:
 
     Without such an edge it is the mean.
     """
+    if isinstance(min_visits, bool) or not isinstance(min_visits, (int, np.integer)):
+        raise TypeError(f"min_visits must be a whole number; got {min_visits!r}")
     if min_visits < 1:
         raise ValueError(f"min_visits must be at least 1; got {min_visits}")
     return Backup("maximum", gather_best, float(min_visits))

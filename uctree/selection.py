@@ -779,7 +779,11 @@ def _checked_growth(k: float, alpha: float) -> tuple[float, float]:
 
 
 def _check_most(most: int | None) -> None:
-    if most is not None and most < 1:
+    if most is None:
+        return
+    if isinstance(most, bool) or not isinstance(most, (int, np.integer)):
+        raise TypeError(f"most must be a whole number; got {most!r}")
+    if most < 1:
         raise ValueError(f"most must be at least 1; got {most}")
 
 

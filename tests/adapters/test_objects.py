@@ -136,3 +136,29 @@ def test_a_step_of_the_wrong_kind_is_named():
     world = adapters.from_object(Walk(), step=lambda walk, way: "far", over="done")
     with pytest.raises(BrokenGame, match="the step 'left' returned 'far'; expected a reward"):
         world.problem.step(world.start, "left")
+
+
+class Trail:
+    def __init__(self):
+        self.places = [0]
+
+    def legal(self):
+        return [1, 2] if self.places[-1] < 5 else []
+
+    def step(self, length):
+        self.places.append(self.places[-1] + length)
+        return float(self.places[-1] == 5)
+
+
+def moved(trail, length):
+    trail.step(length)
+    return trail
+
+
+@pytest.mark.parametrize("parts", [{"clone": copy.copy}, {"step": moved, "clone": None}])
+def test_copies_that_share_what_a_step_changes_are_refused(parts):
+    with pytest.raises(BrokenGame, match=r"changed the Trail that was copied: .*copy.deepcopy"):
+        uctree.plan(adapters.from_object(Trail(), **parts), num_simulations=10)
+    world = adapters.from_object(Trail(), clone=copy.deepcopy)
+    uctree.plan(world, num_simulations=10)
+    assert world.start.places == [0]

@@ -18,7 +18,7 @@ import pytest
 
 from tests.pressing import assert_nothing_stays, held, interrupted
 from uctree import Game, UctreeError
-from uctree.arena import match
+from uctree.arena import MatchProgress, match
 from uctree.arena.external import (
     FOLDERS,
     MAX_SHOWN,
@@ -29,6 +29,8 @@ from uctree.arena.external import (
     rhino,
 )
 from uctree.games import connect_four, go, othello, tic_tac_toe, twenty48
+
+HANGS = 30.0  # seconds that only a wait for a program's 60 takes, however busy the machine is
 
 # It answers genmove by the vertices in its first argument, one after the other; a word among them
 # is a habit. What it was asked goes to the file in its second argument.
@@ -221,7 +223,7 @@ def test_a_late_reply_is_an_error_and_ends_the_program(program, habit: str) -> N
     process, began = pid_of(agent), time.monotonic()
     with pytest.raises(ProgramFailed, match=r"no full reply to 'genmove black' within 0.5 s"):
         agent.act(go(9).start())
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < HANGS
     assert not is_there(process)
 
 
@@ -357,7 +359,7 @@ def test_what_a_program_has_started_ends_with_it() -> None:
     assert_begins("61.25")
     began = time.monotonic()
     agent.close()
-    assert time.monotonic() - began < 1.5
+    assert time.monotonic() - began < HANGS
     assert_ends("61.25")
     assert_nothing_stays(before)
 
@@ -367,7 +369,7 @@ def test_a_program_that_dies_before_its_child_is_noticed_at_once() -> None:
     began = time.monotonic()
     with pytest.raises(ProgramFailed, match="ended with status 7 after 'boardsize 9'"):
         agent.begin(go(9), 0, 1)
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < HANGS
     assert_ends("61.5")
 
 
@@ -389,7 +391,7 @@ def test_a_program_that_goes_astray_is_ended_in_time(habit: str) -> None:
     before, began = held(), time.monotonic()
     with pytest.raises(ProgramFailed, match=message):
         GtpAgent(["sh", "-c", script, "astray"], max_seconds=0.7).begin(go(9), 0, 1)
-    assert time.monotonic() - began < 4
+    assert time.monotonic() - began < HANGS
     assert_ends("astray")
     assert_nothing_stays(before)
 
@@ -429,7 +431,7 @@ def test_ctrl_c_while_a_stubborn_program_is_closed_kills_it(program) -> None:
     assert interrupted(lambda: agent.act(go(9).start()), 0.3) is None
     assert is_there(process)
     assert interrupted(lambda: agent.close() or True, 0.3) is None
-    assert time.monotonic() - began < 1.5
+    assert time.monotonic() - began < HANGS
     assert not is_there(process)
 
 
@@ -441,6 +443,11 @@ for line in sys.stdin:
 """
 
 
+def press_after_two(progress: MatchProgress) -> None:
+    if progress.done == 2:
+        os.kill(os.getpid(), signal.SIGINT)
+
+
 @pytest.mark.parametrize("num_moments", [5, pytest.param(200, marks=pytest.mark.slow)])
 def test_a_match_with_programs_leaves_nothing_after_ctrl_c_at_any_moment(
     tmp_path: Path, num_moments: int
@@ -449,16 +456,18 @@ def test_a_match_with_programs_leaves_nothing_after_ctrl_c_at_any_moment(
     path.write_text(PATIENT)
     agents = {"one": f"gtp('{sys.executable} -S {path}')", "other": "random"}
     play = functools.partial(match, go(5), agents, num_games=10_000, openings=0)
-    before, num_games = held(), 0
+    before = held()
     for _ in range(num_moments):
         result = interrupted(play, rng.uniform(0.0, 0.4))
         if result is not None:
             assert result.status == "interrupted"
             assert [record.number for record in result.records] == [*range(len(result.records))]
-            num_games += len(result.records)
         assert_nothing_stays(before)
         assert_ends(str(path), seconds=0.0)
-    assert num_games > 0
+    ended = play(progress=press_after_two)
+    assert ended.status == "interrupted"
+    assert len(ended.records) >= 2
+    assert_nothing_stays(before)
 
 
 # --- the real ones --------------------------------------------------------------------------------

@@ -145,3 +145,23 @@ def test_a_call_that_hangs_counts_as_failed():
         counting(step=hanging), 1, num_simulations=10, timeout=0.2, on_error="drop", in_flight=2
     )
     assert result.edges["visits"].tolist() == [10, 0]
+
+
+@pytest.mark.parametrize(
+    ("limit", "message"),
+    [
+        ({"budget": {"usd": float("nan")}}, "budget 'usd' must be a number above 0; got nan"),
+        ({"budget": {"usd": -1}}, "budget 'usd' must be a number above 0; got -1"),
+        ({"budget": {"usd": "2"}}, "budget 'usd' must be a number above 0; got '2'"),
+        ({"timeout": float("nan")}, "timeout must be a number above 0; got nan"),
+        ({"timeout": 0}, "timeout must be a number above 0; got 0"),
+        ({"backoff": -1.0}, "backoff must be a number of at least 0; got -1.0"),
+        ({"retries": -1}, "retries must be at least 0; got -1"),
+    ],
+)
+def test_limits_that_limit_nothing_are_refused_before_anything_is_asked(limit, message):
+    asked = counting(step=lambda state, action: pytest.fail("it was asked"))
+    with pytest.raises(ValueError, match=re.escape(message)):
+        uctree.plan(asked, 1, num_simulations=10, **limit)
+    with pytest.raises(TypeError, match=re.escape("retries must be a whole number; got 1.5")):
+        uctree.plan(asked, 1, num_simulations=10, retries=1.5)

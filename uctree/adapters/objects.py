@@ -5,11 +5,14 @@ from __future__ import annotations
 import importlib
 import random
 from collections.abc import Callable, Iterable
+from contextlib import suppress
+from functools import partial
 from operator import attrgetter
 from typing import Any
 
 from uctree.errors import BrokenGame
 from uctree.game import CHANCE
+from uctree.planning.images import difference, image, parts_of_object
 from uctree.planning.problem import Problem, Step, as_outcomes, as_vector
 from uctree.planning.world import World
 
@@ -168,7 +171,24 @@ def from_object(
         **({"name": type(thing).__name__} | options),
     )  # fmt: skip
     start = thing if clone is None else given["clone"](thing)
-    return World(problem, start, mover(thing))
+    look = None if mover(start) == CHANCE else partial(_refuse_sharing, problem, start)
+    return World(problem, start, mover(thing), first_look=look)
+
+
+def _refuse_sharing(problem: Problem, state: Any) -> None:
+    """Raise BrokenGame if a step from a state changes the data among that state's attributes."""
+    assert problem.actions is not None
+    action = problem.actions(state)[0]
+    before = image(parts_of_object(state) or state, objects=False)
+    with suppress(Exception):  # it will fail again, where `plan` can say what happens then
+        problem.step(state, action)
+    after = image(parts_of_object(state) or state, objects=False)
+    if before != after:
+        raise BrokenGame(
+            f"the step {action!r} of a copy changed the {type(state).__name__} that was copied: "
+            f"{difference(before, after)}. clone= must copy all that step= changes, lists, dicts "
+            "and arrays included: copy.deepcopy does"
+        )
 
 
 def _reader(thing: Any, name: str, part: Part) -> Callable[..., Any]:

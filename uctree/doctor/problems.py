@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import math
 import random
 import time
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ import numpy as np
 from uctree.doctor.contract import ERROR, PROBLEM_RULES, Finding, Report
 from uctree.errors import BrokenGame
 from uctree.game import CHANCE
+from uctree.planning.images import difference, image
 from uctree.planning.problem import (
     Problem,
     Question,
@@ -35,7 +35,6 @@ from uctree.result import described_action
 
 MOST_PLIES = 60  # of an episode
 MOST_CALLS = 20_000  # of functions, in all
-DEEPEST = 20  # of parts of parts that are compared
 
 
 def check_problem(world: World, episodes: int, seed: int) -> Report:
@@ -194,13 +193,13 @@ class _Walk:
             self.compare(before, state, f"step(state, {action!r}) changed the state it was given")
         if images[0] != images[1]:
             self.found("same-again", f"two calls of step(state, {action!r}) differ: "
-                       f"{_difference(*images)}")  # fmt: skip
+                       f"{difference(*images)}")  # fmt: skip
         return found[0]
 
     def compare(self, before: Any, state: Any, message: str) -> None:
         after = image(state)
         if before != after:
-            self.found("keeps-its-argument", f"{message}: {_difference(before, after)}")
+            self.found("keeps-its-argument", f"{message}: {difference(before, after)}")
             raise _Enough
 
     def look_at_states(self, kept: list[tuple[Any, Any]]) -> None:
@@ -208,7 +207,7 @@ class _Walk:
         for state, before in kept:
             if image(state) != before:
                 self.found("shares-nothing", "a later step changed an earlier state: "
-                           f"{_difference(before, image(state))}")  # fmt: skip
+                           f"{difference(before, image(state))}")  # fmt: skip
                 raise _Enough
 
     def look_at_value(self, state: Any) -> None:
@@ -301,71 +300,3 @@ class _Walk:
 
 async def _awaited(given: Any) -> Any:
     return await given
-
-
-# --- comparing states ----------------------------------------------------------------------------
-
-
-def image(thing: Any, depth: int = 0) -> Any:
-    """The parts of an object, and of those, as something that can be compared later.
-
-    >>> image([1, {"a": 2}]) == image([1, {"a": 2}]), image([1]) == image([2])
-    (True, False)
-    """
-    if thing is None or isinstance(thing, (bool, int, str, bytes)):
-        return thing
-    if isinstance(thing, float):
-        return "nan" if math.isnan(thing) else thing
-    if isinstance(thing, (np.ndarray, np.generic)):
-        return str(thing.dtype), thing.shape, thing.tobytes()
-    if depth > DEEPEST:
-        return "..."
-    if isinstance(thing, (list, tuple)):
-        return type(thing).__name__, *(image(each, depth + 1) for each in thing)
-    if isinstance(thing, (set, frozenset)):
-        return "set", *sorted(repr(image(each, depth + 1)) for each in thing)
-    if isinstance(thing, dict):
-        return "dict", *((image(k, depth + 1), image(v, depth + 1)) for k, v in thing.items())
-    parts = dict(getattr(thing, "__dict__", {}))
-    for kind in type(thing).__mro__:
-        slots = getattr(kind, "__slots__", ())
-        for name in (slots,) if isinstance(slots, str) else slots:
-            if hasattr(thing, name):
-                parts[name] = getattr(thing, name)
-    if parts and not callable(thing):
-        images = {name: image(part, depth + 1) for name, part in parts.items()}
-        return _Object(type(thing).__qualname__, images)
-    text = repr(thing)
-    return type(thing).__qualname__ if " at 0x" in text else text
-
-
-class _Object:
-    """The image of an object with attributes; one that has more of them later did not change."""
-
-    def __init__(self, name: str, parts: dict[str, Any]) -> None:
-        self.name, self.parts = name, parts
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, _Object) or self.name != other.name:
-            return False
-        # What a state computes once and keeps is no change.
-        both = self.parts.keys() & other.parts.keys()
-        return all(self.parts[name] == other.parts[name] for name in both)
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __repr__(self) -> str:
-        return f"{self.name}({', '.join(f'{k}={v!r}' for k, v in self.parts.items())})"
-
-
-def _difference(one: Any, other: Any) -> str:
-    """The first part in which two images differ."""
-    if isinstance(one, _Object) and isinstance(other, _Object):
-        for name in one.parts.keys() & other.parts.keys():
-            if one.parts[name] != other.parts[name]:
-                return f".{name}: {_difference(one.parts[name], other.parts[name])}"
-    if isinstance(one, tuple) and isinstance(other, tuple) and len(one) == len(other):
-        for part, counterpart in zip(one, other, strict=True):
-            if part != counterpart:
-                return _difference(part, counterpart)
-    return f"{one!r:.100} became {other!r:.100}"

@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from uctree.engine.disk_cache import load_entry, save_entry, versions
+from uctree.engine.fields import teach_numba
 from uctree.engine.fingerprint import fingerprint
 from uctree.engine.inlining import one_piece
 from uctree.engine.interrupts import never_lost
@@ -240,6 +241,8 @@ def _dispatcher(
 ) -> Any:  # fmt: skip
     """The Numba dispatcher of `function`, not compiled yet."""
     import numba
+
+    teach_numba()
 
     def jit(inner: types.FunctionType, module: str) -> Any:
         kernel = module.startswith("uctree.") and not module.startswith("uctree.games.")

@@ -49,8 +49,8 @@ class Options:
     )
     backup: Backup = option(
         None,
-        "how a node's value is computed from those below; the mean, or the maximum if one player "
-        "chooses vectors without chance.",
+        "how a node's value is computed from those below; the mean, or for one player without "
+        "chance who chooses vectors or plays long episodes, the maximum.",
     )
     evaluator: Evaluator = option(
         None, "the value of a leaf; one random playout. A plain function is compiled in."
@@ -194,7 +194,7 @@ def resolve(game: Game, **given: Any) -> Options:
         options,
         selection=selection,
         root_selection=root_selection,
-        backup=_default_backup(game) if options.backup is None else options.backup,
+        backup=_default_backup(game, evaluator) if options.backup is None else options.backup,
         evaluator=evaluator,
         widening=widening,
         proposal=proposal,
@@ -286,10 +286,22 @@ def _default_rule(root_selection: Rule | None, evaluator: Evaluator) -> Rule:
     return rules.puct() if evaluator.gives_priors else rules.ucb1()
 
 
-def _default_backup(game: Game) -> Backup:
-    """The mean; the maximum for one player who chooses vectors, most of which are mere tries."""
-    is_plan = game.num_players == 1 and game.rules.chance is None
-    return maximum() if game.is_continuous and is_plan else mean()
+LONG_PLAN = 12  # plies; measured in docs/planning.md
+TRIED = 32  # visits after which the mean of playouts is hardly luck
+
+
+def _default_backup(game: Game, evaluator: Evaluator) -> Backup:
+    """The mean; for one player without chance, who can repeat what was best, sometimes the maximum.
+
+    It is so with vectors, most of which are mere tries, and in long episodes that are played out,
+    whose ends the tree does not reach.
+    """
+    if game.num_players > 1 or game.rules.chance is not None:
+        return mean()
+    if game.is_continuous:
+        return maximum()
+    is_long = game.max_plies is not None and game.max_plies > LONG_PLAN
+    return maximum(TRIED) if is_long and evaluator.plays_out else mean()
 
 
 def _check_kinds(options: Options) -> None:

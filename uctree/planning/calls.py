@@ -11,12 +11,13 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import replace
+from numbers import Real
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
 
 from uctree import stopping
-from uctree.engine.options import check_names
+from uctree.engine.options import check_names, whole
 from uctree.errors import UctreeError
 from uctree.mcts import Progress, checked_budget
 from uctree.planning.planner import Planner
@@ -97,6 +98,9 @@ def plan(
     if num_simulations is None and seconds is None and not budget and stop is None:
         raise ValueError("a plan needs a limit: give num_simulations=, seconds= or budget=")
     _check_on_error(problem, on_error, error_value, options)
+    _check_limits(budget or {}, retries, backoff, timeout)
+    if world.first_look is not None:
+        world.first_look()
     planner = Planner(
         problem, start, to_play=world.to_play, num_simulations=num_simulations, in_flight=in_flight,
         seed=seed, ordered=ordered, journal=journal, **options,
@@ -114,11 +118,27 @@ def plan(
         calls.close()
         planner.close()
     if not planner.book.states:
+        limit = "budget was spent" if seconds is None else f"{seconds} seconds were over"
         raise UctreeError(
-            f"the {seconds} seconds were over before the start was evaluated, so there is nothing "
-            "to return; give more seconds="
+            f"the {limit} before the start was evaluated, so there is nothing to return; give more"
         )
     return replace(planner.result(status), note=world.note)
+
+
+def _check_limits(
+    budget: dict[str, float], retries: int, backoff: float, timeout: float | None
+) -> None:
+    """Refuse limits that would limit nothing, or end everything."""
+    limits = {f"budget {name!r}": limit for name, limit in budget.items()} | {"backoff": backoff}
+    if timeout is not None:
+        limits["timeout"] = timeout
+    for name, limit in limits.items():
+        is_number = isinstance(limit, Real) and not isinstance(limit, bool)
+        if not is_number or not (limit > 0 or (limit == 0 and name == "backoff")):
+            least = "of at least 0" if name == "backoff" else "above 0"
+            raise ValueError(f"{name} must be a number {least}; got {limit!r}")
+    if whole("retries", retries) < 0:
+        raise ValueError(f"retries must be at least 0; got {retries}")
 
 
 def _check_on_error(

@@ -19,6 +19,7 @@ from uctree.kernels.batching import ANSWERED, EXHAUSTED, FAILED, SEARCHING
 from uctree.kernels.records import NONE
 from uctree.mcts import checked_budget, result_of, tree_bytes
 from uctree.planning.book import Book
+from uctree.planning.images import Watch
 from uctree.planning.journal import Journal
 from uctree.planning.problem import Answer, Checked, Problem, Question, add_costs
 from uctree.result import SearchResult
@@ -81,6 +82,8 @@ class Planner:
         if problem.propose is not None:
             self.options = {"widening": widening()} | options
         self.book = Book(problem)
+        self._watch = Watch()
+        self._watch.add(start)
         self._numbers: dict[tuple[int, int], int] = {}  # of questions without an answer
         self._slots: dict[int, list[int]] = {}  # of the simulations that wait for a question
         self._new: list[Question] = []  # questions that `ask` has not returned yet
@@ -175,6 +178,8 @@ class Planner:
         """
         self._check_open(question)
         checked = answer if type(answer) is Checked else self.book.checked(question, answer)
+        self._watch.look()
+        self._watch.add(checked.state)
         if self._journal is not None:
             self._journal.note(question, checked)
         self._forget(question)

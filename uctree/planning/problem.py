@@ -553,11 +553,14 @@ def as_step(given: Any, action: Any) -> Step:
 
 def _as_player(given: Any) -> int:
     try:
-        return operator.index(given)
+        if not isinstance(given, bool):
+            return operator.index(given)
     except TypeError:
-        raise BrokenGame(
-            f"to_play is the number of a player or uctree.CHANCE; got {given!r}"
-        ) from None
+        pass
+    raise BrokenGame(
+        f"to_play is the number of a player or uctree.CHANCE; got {given!r}. A step returns "
+        "uctree.Step(state, reward, to_play, over)"
+    )
 
 
 def as_actions(given: Any, priors: bool | None) -> tuple[tuple[Any, ...], tuple[float, ...] | None]:

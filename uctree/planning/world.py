@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,6 +32,7 @@ class World:
     start: Any
     to_play: int = 0  # or uctree.CHANCE
     note: str = ""  # how it was made, as how states are copied and at which cost
+    first_look: Callable[[], None] | None = None  # raises BrokenGame before a plan begins
 
     def __repr__(self) -> str:
         return f"<World {self.problem.name}{': ' * bool(self.note)}{self.note}>"
