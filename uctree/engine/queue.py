@@ -139,9 +139,13 @@ class EvaluationQueue:
 
     def take_questions(self) -> list[int]:
         """The slots of the simulations that ask something new since the last call."""
-        slots: list[int] = self._asked[: self._counts[_NUM_REQUESTS]].tolist()
-        self._counts[_NUM_REQUESTS] = 0
-        return slots
+        counts = self._counts
+        count = counts[_NUM_REQUESTS]
+        if count == 0:
+            return []
+        counts[_NUM_REQUESTS] = 0
+        # With one simulation in flight it is always one.
+        return [self._asked[0]] if count == 1 else self._asked[:count].tolist()
 
     @property
     def num_waiting(self) -> int:

@@ -21,6 +21,7 @@ from uctree.errors import UctreeError
 from uctree.mcts import Progress, checked_budget
 from uctree.planning.planner import Planner
 from uctree.planning.problem import (
+    Checked,
     Problem,
     Question,
     add_costs,
@@ -155,12 +156,18 @@ class _Run:
         """Run until the search ends; returns its status."""
         planner, next_look = self.planner, 0
         while True:
+            goes_on = False
             if not self.is_spent:
-                calls.begin(planner.ask())
-            if not calls.num_running:
-                return "budget" if self.is_spent else "simulations"
-            for question, answer, costs in calls.finished(deadline):
-                self.take(question, answer, costs)
+                goes_on, failed = calls.answer_at_once(planner, next_look if watch.stops else None)
+                if failed is not None:
+                    self.take(*failed)
+                if not goes_on:
+                    calls.begin(planner.ask())
+            if not goes_on:
+                if not calls.num_running:
+                    return "budget" if self.is_spent else "simulations"
+                for question, answer, costs in calls.finished(deadline):
+                    self.take(question, answer, costs)
             if time.perf_counter() >= deadline:
                 return "seconds"
             if progress is not None and planner.simulations:
@@ -231,6 +238,7 @@ class _Calls:
         self._knows = planner.book.knows if self.problem.key is not None else None
         self.retries, self.backoff, self.timeout = retries, backoff, timeout
         self._is_plain = retries == 0 and timeout is None and self.problem.values is None
+        self._comes_at_once = self._is_plain and self.problem.actions is not None
         self._done: SimpleQueue[Outcome] = SimpleQueue()
         self._waiting: deque[Question] = deque()  # to be answered here
         self._num_elsewhere = 0  # in threads, or in the event loop
@@ -287,30 +295,38 @@ class _Calls:
             waiting.clear()
             found = self._answer_together(questions)
             now = time.perf_counter()
-        answer = self._answer_quickly if self._is_plain else self._answer
         while waiting and now - began < SLOW_CALL:
-            found.append(answer(waiting.popleft()))
+            found.append(self._answer(waiting.popleft()))
             now = time.perf_counter()
         self._recent = 0.5 * (self._recent + (now - began) / len(found))
         return found
 
-    def _answer_quickly(self, question: Question) -> Outcome:
-        """The same as `_answer` for functions that need nothing special."""
-        costs = self._costs_here
-        try:
-            answer: Any = self.problem.quick_answer(question)
-        except Exception as error:
-            answer = error
-        if not costs:
-            return (question, answer, costs) if answer is not None else self._answer(question)
-        own = dict(costs)
+    def answer_at_once(
+        self, planner: Planner, until: int | None
+    ) -> tuple[bool, Outcome | None]:
+        """Let a planner search with answers that come at once, for about half a slow call.
+
+        Returns whether it can go on so, and the call that failed if one did.
+
+        Args:
+            until: as in `Planner.answer_here`.
+        """
+        if not self._comes_at_once or self._loop is not None or self.num_running:
+            return False, None
+        if self._many and self._recent > SLOW_CALL:
+            return False, None
+        began, costs = time.perf_counter(), self._costs_here
+        found = planner.answer_here(self._quick_answer, costs, SLOW_CALL / 2, until)
+        if found.count:
+            self._recent = 0.5 * (self._recent + (time.perf_counter() - began) / found.count)
+        if found.failure is None:
+            return found.goes_on, None
+        outcome = *found.failure, dict(costs)
         costs.clear()
-        if answer is None:
-            question, answer, more = self._answer(question)  # type: ignore[assignment]
-            add_costs(own, more)
-        if not isinstance(answer, Exception):
-            answer = answer._replace(costs=own)
-        return question, answer, own
+        return False, outcome
+
+    def _quick_answer(self, state: Any, action: Any, player: int, source: int) -> Checked | None:
+        return self.problem.quick_answer(state, action, player, source, self.seed, self._knows)
 
     def _answer(self, question: Question) -> Outcome:
         """The answer to a question, by calls from this thread."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from uctree import evaluators
 from uctree.engine.compose import Composition, compose
@@ -26,6 +27,14 @@ from uctree.selection import Widening, widening
 from uctree.tree import Tree
 
 TIERS = (64, 1024, 8192, 65536)  # kernels are compiled for as many actions
+
+
+class AnsweredHere(NamedTuple):
+    """What came of a search with answers that come at once."""
+
+    goes_on: bool  # whether only time was up
+    count: int  # of answers
+    failure: tuple[Question, Exception] | None  # of the function that gives answers
 
 
 class Planner:
@@ -148,6 +157,78 @@ class Planner:
                     is_known = True
                 else:
                     self._wait(slot, row, index)
+
+    def answer_here(
+        self, answer: Callable[[Any, Any, int, int], Checked | None], costs: dict[str, float],
+        seconds: float, until: int | None = None,
+    ) -> AnsweredHere:  # fmt: skip
+        """Search with answers that come at once, until one does not.
+
+        It grows the tree that `ask` and `tell` would grow, without a question for each answer.
+
+        Args:
+            answer: `answer(state, action, player, seed)` is a checked answer, or None if the
+                question must be asked.
+            costs: where the costs of an answer are booked; new ones end the search.
+            seconds: how long to search; questions are asked after twice as long.
+            until: how many simulations end the search.
+        """
+        search, book, clock = self._search, self.book, time.perf_counter
+        if search is None or self._is_closed or book.to_play[self._root] == OVER:
+            return AnsweredHere(False, 0, None)
+        run, take = search.driver.run_kernel, search.driver.queue.take_questions
+        rows, edges, open_numbers = self._rows, self._edges, self._numbers
+        states, listed, movers, note = book.states, book.actions, book.to_play, book.note_behind
+        count, failure, waits, is_paid, now = 0, None, False, False, clock()
+        end, latest = now + seconds, now + 2 * seconds
+        while True:
+            run()
+            slots = take()
+            for slot in slots:
+                row, index = rows[slot], edges[slot]
+                if self._answer_known(slot, row, index):
+                    continue
+                found = None
+                if not waits and index < len(listed[row]) and (row, index) not in open_numbers:
+                    seed = book.seed(row, index)
+                    try:
+                        found = answer(states[row], listed[row][index], movers[row], seed)
+                    except Exception as error:
+                        self._wait(slot, row, index)
+                        waits, failure = True, (self._new.pop(), error)
+                        continue
+                if found is None:
+                    waits = True
+                    self._wait(slot, row, index)
+                    continue
+                count += 1
+                if self._journal is not None or costs:
+                    is_paid = is_paid or bool(costs)
+                    found = self._written_down(row, index, found, costs)
+                behind = note(row, index, found)
+                if book.most_actions > self._most_actions or book.has_priors > self._gives_priors:
+                    self._begin()
+                    return AnsweredHere(True, count, None)
+                self._write_answer(slot, behind, found.reward)
+                now = clock()
+                waits = now > latest
+            if waits or is_paid or now > end or not slots:
+                break
+            if until is not None and search.simulations >= until:
+                break
+        return AnsweredHere(bool(slots) and not self._new and failure is None, count, failure)
+
+    def _written_down(
+        self, row: int, index: int, found: Checked, costs: dict[str, float]
+    ) -> Checked:
+        """An answer with its costs, which are booked, after it was written to the journal."""
+        if costs:
+            found = found._replace(costs=dict(costs))
+            add_costs(self.costs, costs)
+            costs.clear()
+        if self._journal is not None:
+            self._journal.note(self.book.question(0, row, index), found)
+        return found
 
     def _wait(self, slot: int, row: int, index: int) -> None:
         """Let a simulation wait for the answer to a question, which is new unless it was asked.
@@ -331,9 +412,10 @@ class Planner:
         queue.queues["is_ordered"] = self.is_ordered
         self._rows, self._edges = _view(queue.leaves["row"]), _view(queue.leaves["edge"])
         self._values = _view(queue.values)
-        names = queue.answers.dtype.names or ()
-        self._answers = {name: _view(queue.answers[name]) for name in names}
-        self._rewards, self._logits = self._answers["reward"], queue.logits
+        answers, self._logits = queue.answers, queue.logits
+        self._rewards, self._statuses = _view(answers["reward"]), _view(answers["status"])
+        self._answer_rows, self._counts = _view(answers["row"]), _view(answers["count"])
+        self._movers = _view(answers["mover"])
         search.prepare_root(self._answer_root)
         if queue.queues["phase"][0] != SEARCHING:
             queue.queues["phase"] = SEARCHING
@@ -364,32 +446,43 @@ class Planner:
 
     def _answer_known(self, slot: int, row: int, index: int) -> bool:
         """Write what the book knows about an edge or a state to a slot; False if it is unknown."""
-        book, answers = self.book, self._answers
+        book = self.book
         if index != NONE:
             found = book.behind.get((row, index))
             if found is None:
                 if (row, index) in book.failed:
-                    answers["status"][slot] = FAILED
+                    self._statuses[slot] = FAILED
                     return True
                 if row in book.num_actions and book.num_actions[row] <= index:
-                    answers["status"][slot] = EXHAUSTED
+                    self._statuses[slot] = EXHAUSTED
                     return True
                 return False
             row, reward = found
+            self._write_answer(slot, row, reward)
+        else:
+            self._write_answer(slot, row, ())
+        return True
+
+    def _write_answer(self, slot: int, row: int, reward: tuple[float, ...]) -> None:
+        """Write to a slot what is known of a state, and what the edge before it paid."""
+        book = self.book
+        if len(reward) == 1:
+            self._rewards[slot, 0] = reward[0]
+            self._values[slot, 0] = book.values[row][0]
+        else:
             for player, part in enumerate(reward):
                 self._rewards[slot, player] = part
-        answers["row"][slot] = row
-        answers["mover"][slot] = book.to_play[row]
-        answers["count"][slot] = book.count(row)
-        for player, part in enumerate(book.values[row]):
-            self._values[slot, player] = part
+            for player, part in enumerate(book.values[row]):
+                self._values[slot, player] = part
         weights = book.weights[row]
         if weights is not None:
             self._logits[slot, : len(weights)] = weights
         elif self._gives_priors:
             self._logits[slot] = 0.0
-        answers["status"][slot] = ANSWERED
-        return True
+        self._answer_rows[slot] = row
+        self._movers[slot] = book.to_play[row]
+        self._counts[slot] = book.count(row)
+        self._statuses[slot] = ANSWERED
 
 
 def _view(array: Any) -> Any:
