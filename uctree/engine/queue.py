@@ -40,7 +40,8 @@ class EvaluationQueue:
     ) -> None:  # fmt: skip
         rows, batch = num_trees * leaves, evaluator.batch
         self.game, self.evaluator = game, evaluator
-        self.generation = None if batch is None else batch.generation
+        # None if there is no cache to refresh.
+        self.generation = None if batch is None or evaluator.answers else batch.generation
         self.queues = np.zeros(num_trees, QUEUE)
         self.paths = np.zeros((rows, max_depth), path)
         self.slots = np.zeros(rows, slot_dtype(game.num_players))

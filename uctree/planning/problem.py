@@ -313,7 +313,7 @@ class Problem:
             answer = (state, reward, CHANCE, False, *as_outcomes(outcomes), None, None, None)
             return _new(Checked, answer)
         listed = self.actions(state)
-        if type(listed) is not list and is_awaitable(listed):
+        if type(listed) is not list and type(listed) is not tuple and is_awaitable(listed):
             return _given_up(listed)
         actions, weights = as_actions(listed, self.priors)
         if not actions:
@@ -324,7 +324,7 @@ class Problem:
             value = self._quick_playout(state, to_play, actions, hash((seed, source)) & _64_BITS)
         if type(value) is float and self.num_players == 1 and -LARGEST <= value <= LARGEST:
             vector: tuple[float, ...] = (value,)
-        elif is_awaitable(value):
+        elif type(value) is not list and type(value) is not tuple and is_awaitable(value):
             return _given_up(value)
         else:
             vector = as_value(value, self.num_players)
@@ -631,6 +631,8 @@ def as_outcomes(given: Any) -> tuple[tuple[Any, ...], tuple[float, ...]]:
 
 def as_vector(given: Any, num_players: int, player: int) -> tuple[float, ...]:
     """A reward as one number per player; a single number belongs to the player who acted."""
+    if _is_plain_vector(given, num_players):
+        return tuple(map(float, given))
     number = _as_float(given)
     if number == number:
         vector = [0.0] * num_players
@@ -655,6 +657,8 @@ def as_value(given: Any, num_players: int) -> tuple[float, ...]:
         number = given if type(given) is float else _as_float(given)
         if -LARGEST <= number <= LARGEST:
             return (number,)
+    if _is_plain_vector(given, num_players):
+        return tuple(map(float, given))
     vector = _as_floats(given)
     if len(vector) != num_players or not all(-LARGEST <= each <= LARGEST for each in vector):
         raise BrokenGame(
@@ -662,6 +666,18 @@ def as_value(given: Any, num_players: int) -> tuple[float, ...]:
             f"players, not from the view of the player to move); got {given!r}"
         )
     return tuple(vector)
+
+
+def _is_plain_vector(given: Any, num_players: int) -> bool:
+    """Whether something is what most functions return, a list or tuple of finite numbers."""
+    if (given.__class__ is not tuple and given.__class__ is not list) or len(given) != num_players:
+        return False
+    for each in given:
+        if each.__class__ is not float and each.__class__ is not int:
+            return False
+        if not -LARGEST <= each <= LARGEST:
+            return False
+    return True
 
 
 def values_of(given: Any, count: int) -> list[Any]:
