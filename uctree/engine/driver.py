@@ -174,7 +174,7 @@ class Driver:
             try:
                 if len(workers) == 1:
                     status = self._call_one(workers[0])
-                    if (status == DONE or status == WAITING) and not queue.is_paused:
+                    if status in (DONE, WAITING) and not queue.is_paused:
                         return status  # the usual case first: often this is one simulation
                     statuses = [status]
                 else:

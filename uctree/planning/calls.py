@@ -301,9 +301,7 @@ class _Calls:
         self._recent = 0.5 * (self._recent + (now - began) / len(found))
         return found
 
-    def answer_at_once(
-        self, planner: Planner, until: int | None
-    ) -> tuple[bool, Outcome | None]:
+    def answer_at_once(self, planner: Planner, until: int | None) -> tuple[bool, Outcome | None]:
         """Let a planner search with answers that come at once, for about half a slow call.
 
         Returns whether it can go on so, and the call that failed if one did.
@@ -317,8 +315,8 @@ class _Calls:
             return False, None
         began, costs = time.perf_counter(), self._costs_here
         found = planner.answer_here(self._quick_answer, costs, SLOW_CALL / 2, until)
-        if found.count:
-            self._recent = 0.5 * (self._recent + (time.perf_counter() - began) / found.count)
+        if found.num_answers:
+            self._recent = 0.5 * (self._recent + (time.perf_counter() - began) / found.num_answers)
         if found.failure is None:
             return found.goes_on, None
         outcome = *found.failure, dict(costs)

@@ -33,7 +33,7 @@ class AnsweredHere(NamedTuple):
     """What came of a search with answers that come at once."""
 
     goes_on: bool  # whether only time was up
-    count: int  # of answers
+    num_answers: int
     failure: tuple[Question, Exception] | None  # of the function that gives answers
 
 

@@ -282,7 +282,7 @@ class Problem:
 
     def quick_answer(
         self, state: Any, action: Any, player: int, source: int, seed: int,
-        knows: Callable[[Hashable], bool],
+        knows: Callable[[Hashable], bool] | None,
     ) -> Checked | None:  # fmt: skip
         """The answer about an action, as `calls` gives it, if it comes at once; else None.
 
@@ -296,25 +296,28 @@ class Problem:
         step = self.step(state, action)
         if type(step) is not Step:
             if is_awaitable(step):
-                return _given_up(step)
+                _given_up(step)
+                return None
             step = as_step(step, action)
         state, reward, to_play, over = self._as_step(step, action, player)
         if over:
             return _new(Checked, (state, reward, OVER, True, (), None, None, None, None))
         if self.key is not None:
             key = self.key_of(state)
-            if knows(key):
+            if knows is not None and knows(key):
                 return _new(Checked, (state, reward, to_play, False, (), None, None, None, None))
             source = stable_hash(key)
         if to_play == CHANCE:
             outcomes = self._chance(state)
             if is_awaitable(outcomes):
-                return _given_up(outcomes)
+                _given_up(outcomes)
+                return None
             answer = (state, reward, CHANCE, False, *as_outcomes(outcomes), None, None, None)
             return _new(Checked, answer)
         listed = self.actions(state)
         if type(listed) is not list and type(listed) is not tuple and is_awaitable(listed):
-            return _given_up(listed)
+            _given_up(listed)
+            return None
         actions, weights = as_actions(listed, self.priors)
         if not actions:
             return _new(Checked, (state, reward, OVER, True, (), None, None, None, None))
@@ -325,7 +328,8 @@ class Problem:
         if type(value) is float and self.num_players == 1 and -LARGEST <= value <= LARGEST:
             vector: tuple[float, ...] = (value,)
         elif type(value) is not list and type(value) is not tuple and is_awaitable(value):
-            return _given_up(value)
+            _given_up(value)
+            return None
         else:
             vector = as_value(value, self.num_players)
         return _new(Checked, (state, reward, to_play, False, actions, weights, vector, None, None))
