@@ -10,7 +10,6 @@ import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import replace
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -71,7 +70,8 @@ def plan(
             `uctree.adapters` makes one of: a Gymnasium environment, a state of OpenSpiel, an
             object with `legal`, `step` and `clone`. If its methods have other names, give these:
             `legal="moves"`, and so on for `step`, `clone`, `over`, `to_play`, `reward`, `returns`
-            and `num_players`, as in `adapters.from_object`.
+            and `num_players`, as in `adapters.from_object`. Or a `Planner`, which
+            stays open, so that it can `advance` and be planned with again.
         budget: the most of each cost that calls of `uctree.spent` may add up to.
         to_play: the player to move at the start of a `Problem`, or uctree.CHANCE; 0 if omitted.
         in_flight: how many simulations may wait for answers at the same time. Functions that are
@@ -90,21 +90,30 @@ def plan(
         progress: as in `search`.
         options: as in `search`.
     """
-    parts = {name: options.pop(name) for name in OBJECT_PARTS if name in options}
-    world = world_of(problem, start, to_play, parts)
-    problem, start = world.problem, world.start
-    check_names(options)
-    num_simulations = checked_budget(num_simulations, seconds)
-    if num_simulations is None and seconds is None and not budget and stop is None:
-        raise ValueError("a plan needs a limit: give num_simulations=, seconds= or budget=")
-    _check_on_error(problem, on_error, error_value, options)
-    planner = Planner(
-        problem, start, to_play=world.to_play, num_simulations=num_simulations, in_flight=in_flight,
-        seed=seed, ordered=ordered, journal=journal, **options,
-    )  # fmt: skip
+    if isinstance(problem, Planner):
+        _check_of_planner(
+            options | {"num_simulations": num_simulations, "to_play": to_play, "seed": seed,
+                       "ordered": ordered, "journal": journal,
+                       "start": None if start is NOT_GIVEN else start}
+        )  # fmt: skip
+        planner, began = problem, time.perf_counter()
+        _check_limited(planner.num_simulations, seconds, budget, stop)
+        _check_on_error(planner.problem, on_error, error_value, planner.options)
+    else:
+        parts = {name: options.pop(name) for name in OBJECT_PARTS if name in options}
+        world = world_of(problem, start, to_play, parts)
+        check_names(options)
+        num_simulations = checked_budget(num_simulations, seconds)
+        _check_limited(num_simulations, seconds, budget, stop)
+        _check_on_error(world.problem, on_error, error_value, options)
+        planner = Planner(
+            world, num_simulations=num_simulations, in_flight=in_flight, seed=seed,
+            ordered=ordered, journal=journal, **options,
+        )  # fmt: skip
+        began = planner.began
     run = _Run(planner, budget or {}, on_error, error_value)
     calls = _Calls(planner, retries, backoff, timeout)
-    deadline = math.inf if seconds is None else planner.began + seconds
+    deadline = math.inf if seconds is None else began + seconds
     try:
         status = run.until(deadline, calls, stopping.watch(stop), progress)
     except KeyboardInterrupt:
@@ -113,13 +122,33 @@ def plan(
         status = "interrupted"
     finally:
         calls.close()
-        planner.close()
+        if planner is problem:
+            planner.ask_again()  # what was not answered
+        else:
+            planner.close()
     if not planner.book.states:
         raise UctreeError(
             f"the {seconds} seconds were over before the start was evaluated, so there is nothing "
             "to return; give more seconds="
         )
-    return replace(planner.result(status), note=world.note)
+    return planner.result(status)
+
+
+def _check_limited(
+    num_simulations: int | None, seconds: float | None, budget: Any, stop: Any
+) -> None:
+    if num_simulations is None and seconds is None and not budget and stop is None:
+        raise ValueError("a plan needs a limit: give num_simulations=, seconds= or budget=")
+
+
+def _check_of_planner(given: dict[str, Any]) -> None:
+    """Refuse arguments that a Planner has already."""
+    names = [name for name, value in given.items() if value is not None]
+    if names:
+        raise TypeError(
+            f"{names[0]}= belongs to the Planner: give it there. plan(planner) takes what is about "
+            "calls: seconds, budget, on_error, error_value, retries, backoff, timeout, stop, progress"
+        )
 
 
 def _check_on_error(

@@ -22,6 +22,7 @@ from uctree.mcts import checked_budget, result_of, tree_bytes
 from uctree.planning.book import Book
 from uctree.planning.journal import Journal
 from uctree.planning.problem import Answer, Checked, Problem, Question, add_costs
+from uctree.planning.world import NOT_GIVEN, world_of
 from uctree.result import SearchResult
 from uctree.selection import Widening, widening
 from uctree.tree import Tree
@@ -55,10 +56,10 @@ class Planner:
 
     def __init__(
         self,
-        problem: Problem,
-        start: Any,
+        problem: Any,
+        start: Any = NOT_GIVEN,
         *,
-        to_play: int = 0,
+        to_play: Any = None,
         num_simulations: int | None = None,
         in_flight: int = 1,
         seed: int | None = None,
@@ -68,7 +69,9 @@ class Planner:
     ) -> None:
         """
         Args:
-            to_play: the player to move at the start, or uctree.CHANCE.
+            problem: a `Problem`, with the `start` of the search; or, without `start`, what else
+                `plan` takes: a `World`, an environment, ...
+            to_play: the player to move at the start of a `Problem`, or uctree.CHANCE.
             num_simulations: the budget; None for no limit.
             in_flight: how many simulations may wait for answers at the same time.
             seed: of all random numbers; 0 if omitted.
@@ -77,12 +80,14 @@ class Planner:
             journal: a file to which every answer is written, and whose answers are not asked again.
             options: as in `search`.
         """
+        world = world_of(problem, start, to_play)
+        problem, start, to_play = world.problem, world.start, world.to_play
         _check_options(problem, options)
         num_simulations = checked_budget(num_simulations, None)
         in_flight = whole("in_flight", in_flight)
         if in_flight < 1:
             raise ValueError(f"in_flight must be at least 1; got {in_flight}")
-        self.problem, self.start, self.to_play = problem, start, to_play
+        self.problem, self.start, self.to_play, self.note = problem, start, to_play, world.note
         self.num_simulations, self.in_flight = num_simulations, in_flight
         self.seed = 0 if seed is None else whole("seed", seed)
         self.is_ordered = seed is not None if ordered is None else ordered
@@ -96,6 +101,7 @@ class Planner:
         self._num_questions = 0
         self._search: TreeSearch | None = None
         self._root = 0  # the row of the state that is searched
+        self._kept: Tree | None = None  # its tree, if there is one from a search before
         self._most_actions, self._gives_priors = 0, False  # of the search
         self._is_closed = self._was_solved = False
         self._is_asked = False  # whether the question about the start was asked
@@ -134,9 +140,11 @@ class Planner:
         elif not self._is_asked:
             self._is_asked = True
             self._numbers[0, NONE] = self._num_questions
-            start = Question(self._num_questions, 0, NONE, self.start, to_play=self.to_play)
+            self._new.append(self._start_question(self._num_questions))
             self._num_questions += 1
-            self._new.append(start)
+
+    def _start_question(self, number: int) -> Question:
+        return Question(number, 0, NONE, self.start, to_play=self.to_play)
 
     def _run(self) -> None:
         """Simulate until all simulations wait for answers, or the budget is used up."""
@@ -309,11 +317,15 @@ class Planner:
             if not self._answer_known(slot, row, index):
                 self._wait(slot, row, index)
 
-    def advance(self, action: Any) -> None:
+    def advance(self, action: Any, *, reuse: bool = True) -> None:
         """Go on from the state behind an action (or outcome) of the root, as the episode did.
 
-        What is known is kept, and not asked again: the next `ask` grows the new tree from it first.
-        The budget of simulations is a new one. Answers to earlier questions may still be told.
+        What is known is not asked again, and answers to earlier questions may still be told. The
+        budget of simulations is a new one.
+
+        Args:
+            reuse: whether the subtree of the action becomes the tree; without it a new tree grows
+                from what is known, as after `root_selection=gumbel`.
         """
         book, root = self.book, self._root
         if self._is_closed:
@@ -327,11 +339,21 @@ class Planner:
                 f"what is behind {book.label(*place)} is not known yet: search on, or make a "
                 "Planner that starts there"
             )
+        self._kept = None
         if self._search is not None:
             self._search.close()
+            if reuse and not self._search.composition.options.is_gumbel:
+                self._kept = self._search.tree.below(place[1])
             self._search = None
         self._slots.clear()
         self._root = book.behind[place][0]
+
+    def ask_again(self) -> None:
+        """Let `ask` return the questions without an answer once more, as nobody works on them."""
+        self._new = [
+            self._start_question(number) if edge == NONE else self.book.question(number, row, edge)
+            for (row, edge), number in self._numbers.items()
+        ]
 
     def close(self) -> None:
         """End the search: simulations that wait for answers are undone."""
@@ -372,7 +394,7 @@ class Planner:
             search.composition, (search.tree,), status, simulations=self.simulations,
             seconds=time.perf_counter() - self.began, seed=self.seed, began=self.began,
             samples=(search.samples,), best_seen=tuple(filter(None, [search.best_seen()])),
-            costs=dict(self.costs), num_failed=len(self.book.failed),
+            costs=dict(self.costs), num_failed=len(self.book.failed), note=self.note,
         )  # fmt: skip
 
     # The search.
@@ -395,12 +417,16 @@ class Planner:
         composition = self._composition(max(book.most_actions, 1))
         self._most_actions = composition.game.num_actions
         self._gives_priors = composition.options.evaluator.gives_priors
-        root = book.record(self._root)
-        tree = Tree(
-            composition.game, root, composition.layout, max(1, book.count(self._root)), 1024
-        )
-        if composition.options.sees_range(composition.game):
-            tree.forget_range(seen=True)
+        tree, self._kept = self._kept, None
+        if tree is not None and self._fits(tree, composition):
+            tree.game = composition.game
+        else:
+            root = book.record(self._root)
+            tree = Tree(
+                composition.game, root, composition.layout, max(1, book.count(self._root)), 1024
+            )
+            if composition.options.sees_range(composition.game):
+                tree.forget_range(seen=True)
         budget = self.num_simulations or MOST_SIMULATIONS
         self._search = search = TreeSearch(
             composition, tree, seed=self.seed, num_simulations=budget,
@@ -420,6 +446,13 @@ class Planner:
         if queue.queues["phase"][0] != SEARCHING:
             queue.queues["phase"] = SEARCHING
             tree.head["remaining"] = budget
+
+    def _fits(self, tree: Tree, composition: Composition) -> bool:
+        """Whether a search can continue a tree: its kernels are for as many actions."""
+        return (
+            tree.layout == composition.layout
+            and tree.game.num_actions == composition.game.num_actions
+        )
 
     def _composition(self, most_actions: int) -> Composition:
         problem = self.problem
