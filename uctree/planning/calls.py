@@ -147,7 +147,8 @@ def _check_of_planner(given: dict[str, Any]) -> None:
     if names:
         raise TypeError(
             f"{names[0]}= belongs to the Planner: give it there. plan(planner) takes what is about "
-            "calls: seconds, budget, on_error, error_value, retries, backoff, timeout, stop, progress"
+            "calls: seconds, budget, on_error, error_value, retries, backoff, timeout, stop and "
+            "progress"
         )
 
 
@@ -279,6 +280,7 @@ class _Calls:
         self._booking = booking(self._costs_here)
         self._booking.__enter__()
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
         self._lock = threading.Lock()
         if self.problem.is_async:
             self._in_loop()
@@ -290,8 +292,8 @@ class _Calls:
     def begin(self, questions: list[Question]) -> None:
         """Begin to answer questions."""
         if self._loop is not None:
-            for question in questions:
-                asyncio.run_coroutine_threadsafe(self._answer_async(question), self._loop)
+            if questions:  # the loop is woken once for all of them
+                self._loop.call_soon_threadsafe(self._begin_tasks, questions)
             self._num_elsewhere += len(questions)
         elif self.timeout is not None or (self._many and self._recent > SLOW_CALL):
             for question in questions:
@@ -371,6 +373,12 @@ class _Calls:
         outcome = self._answer(question)
         self._recent = 0.5 * (self._recent + time.perf_counter() - began)
         self._done.put(outcome)
+
+    def _begin_tasks(self, questions: list[Question]) -> None:
+        for question in questions:
+            task = asyncio.ensure_future(self._answer_async(question))
+            self._tasks.add(task)  # a loop holds no reference to its tasks
+            task.add_done_callback(self._tasks.discard)
 
     async def _answer_async(self, question: Question) -> None:
         costs: dict[str, float] = {}
