@@ -51,6 +51,7 @@ def plan(
     seed: int | None = None,
     ordered: bool | None = None,
     journal: str | Path | None = None,
+    tree: str | Path | None = None,
     on_error: str = "raise",
     error_value: Any = None,
     retries: int = 0,
@@ -81,6 +82,8 @@ def plan(
             depend on how long they take; if omitted, whether a seed is given.
         journal: a file to which every answer is written. The same call with the same file goes on
             where the last one ended, and asks nothing twice.
+        tree: a tree file of an earlier plan with the same options (`result.save("x.tree")`), which
+            is continued: nothing in it is asked again.
         on_error: if a call fails: "raise" the error; "drop" the action and go on without it; or let
             it have the "value" `error_value` and end the episode. A proposal that fails is dropped.
         retries: how often a call that failed is made again.
@@ -93,7 +96,7 @@ def plan(
     if isinstance(problem, Planner):
         _check_of_planner(
             options | {"num_simulations": num_simulations, "to_play": to_play, "seed": seed,
-                       "ordered": ordered, "journal": journal,
+                       "ordered": ordered, "journal": journal, "tree": tree,
                        "start": None if start is NOT_GIVEN else start}
         )  # fmt: skip
         planner, began = problem, time.perf_counter()
@@ -108,7 +111,7 @@ def plan(
         _check_on_error(world.problem, on_error, error_value, options)
         planner = Planner(
             world, num_simulations=num_simulations, in_flight=in_flight, seed=seed,
-            ordered=ordered, journal=journal, **options,
+            ordered=ordered, journal=journal, tree=tree, **options,
         )  # fmt: skip
         began = planner.began
     run = _Run(planner, budget or {}, on_error, error_value)

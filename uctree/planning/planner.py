@@ -21,7 +21,9 @@ from uctree.kernels.records import NONE
 from uctree.mcts import checked_budget, result_of, tree_bytes
 from uctree.planning.book import Book
 from uctree.planning.journal import Journal
+from uctree.planning.lines import Lines
 from uctree.planning.problem import Answer, Checked, Problem, Question, add_costs
+from uctree.planning.treefile import answers_of, check_answers, read_answers
 from uctree.planning.world import NOT_GIVEN, world_of
 from uctree.result import SearchResult
 from uctree.selection import Widening, widening
@@ -65,6 +67,7 @@ class Planner:
         seed: int | None = None,
         ordered: bool | None = None,
         journal: str | Path | None = None,
+        tree: str | Path | None = None,
         **options: Any,
     ) -> None:
         """
@@ -78,6 +81,7 @@ class Planner:
             ordered: whether answers count in the order of their questions, so that the tree does
                 not depend on how long they take; if omitted, whether a seed is given.
             journal: a file to which every answer is written, and whose answers are not asked again.
+            tree: a tree file of an earlier plan with these options, which is continued.
             options: as in `search`.
         """
         world = world_of(problem, start, to_play)
@@ -110,6 +114,8 @@ class Planner:
         if journal is not None:
             self._journal = Journal(journal, problem, start, self.book)
             self.costs |= self._journal.costs
+        if tree is not None:
+            self._load(tree)
         self.began = time.perf_counter()
 
     # Asking and telling.
@@ -447,6 +453,28 @@ class Planner:
             queue.queues["phase"] = SEARCHING
             tree.head["remaining"] = budget
 
+    def _load(self, path: str | Path) -> None:
+        """Continue the tree of a file, with the answers in it."""
+        book = self.book
+        if len(book):
+            raise ValueError("a journal with answers has a tree of its own: give journal= or tree=")
+        read_answers(path, self.problem, book)
+        composition = self._composition(max(book.most_actions, 1))
+        tree = Tree.load(path, composition.game, check_rules=False)
+        check_answers(path, tree, book)
+        root, lines = int(tree.state["row"]), Lines(path, self.problem, book)
+        if lines.dumped(book.states[root]) != lines.dumped(self.start):
+            raise UctreeError(
+                f"{path} holds a tree of another state, {self.problem.show(book.states[root])!r:.100}"
+                f"; plan from that one, or without tree="
+            )
+        if tree.layout != composition.layout:
+            raise UctreeError(
+                f"{path} was grown with other options: its tree has {tree.layout}, and these "
+                f"options need {composition.layout}; plan with the same ones, or without tree="
+            )
+        self._root, self._kept = root, tree
+
     def _fits(self, tree: Tree, composition: Composition) -> bool:
         """Whether a search can continue a tree: its kernels are for as many actions."""
         return (
@@ -470,7 +498,13 @@ class Planner:
         )  # fmt: skip
         evaluator = evaluators.answering(gives_priors, self.in_flight)
         options: Options = resolve(template, evaluator=evaluator, check=False, **self.options)
-        return replace(compose(template, options), game=self.book.game(tier), idle_workers=[])
+        return replace(compose(template, options), game=self._game(tier), idle_workers=[])
+
+    def _game(self, num_actions: int) -> Game:
+        """The game of what is known, which a tree file takes along."""
+        game, book = self.book.game(num_actions), self.book
+        game.answers = lambda path: answers_of(book, path)
+        return game
 
     def _answer_root(self) -> None:
         assert self._search is not None
