@@ -618,7 +618,8 @@ class Tree:
             )
         if "answers" in arrays and (game is None or game.answers is None):
             raise UctreeError(
-                f"{path} is the tree of a plan: continue it with plan(problem, start, tree={path!r})"
+                f"{path} is the tree of a plan: continue it with plan(problem, start, "
+                f"tree={str(path)!r})"
             )
         if game is None:
             game = game_from(described)

@@ -465,8 +465,9 @@ class Planner:
         root, lines = int(tree.state["row"]), Lines(path, self.problem, book)
         if lines.dumped(book.states[root]) != lines.dumped(self.start):
             raise UctreeError(
-                f"{path} holds a tree of another state, {self.problem.show(book.states[root])!r:.100}"
-                f"; plan from that one, or without tree="
+                f"{path} holds a tree of another state, "
+                f"{self.problem.show(book.states[root])!r:.100}; plan from that one, or without "
+                "tree="
             )
         if tree.layout != composition.layout:
             raise UctreeError(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -21,7 +20,12 @@ from uctree.tree import Tree
 
 def answers_of(book: Book, path: str | Path) -> np.ndarray:
     """All that a book knows as bytes: lines of JSON in the order in which states got numbers."""
-    text = "\n".join(_lines_of(book, Lines(path, book.problem, book)))
+    try:
+        text = "\n".join(_lines_of(book, Lines(path, book.problem, book)))
+    except UctreeError as error:
+        raise UctreeError(
+            f"{error}. Or give plan a journal=, from which the same call grows the same tree"
+        ) from None
     return np.frombuffer(text.encode(), np.uint8)
 
 
