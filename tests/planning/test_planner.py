@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-import time
+import threading
 from functools import cache
 
 import numpy as np
@@ -336,13 +336,18 @@ def test_a_planner_is_planned_with_again_and_again():
 
 
 def test_a_question_that_was_not_answered_in_time_is_asked_again():
+    gate = threading.Event()
+
     def step(number, action):
-        time.sleep(0.05)
+        gate.wait()
         return uctree.Step(number + 1, over=number > 8)
 
     problem = uctree.Problem(actions=lambda number: [0, 1], step=step, value=lambda number: 0.0)
     planner = Planner(problem, 1, num_simulations=12, in_flight=3, seed=1)
-    assert uctree.plan(planner, seconds=0.12, timeout=5).status == "seconds"
-    assert planner.num_waiting
+    for question in planner.ask():
+        planner.tell(question, problem.answer(question))  # the start
+    result = uctree.plan(planner, seconds=0.1, timeout=60)
+    assert (result.status, planner.num_waiting) == ("seconds", 2)
+    gate.set()
     assert uctree.plan(planner).status == "simulations"
     assert planner.simulations == 12
