@@ -82,7 +82,7 @@ def plan(
             depend on how long they take; if omitted, whether a seed is given.
         journal: a file to which every answer is written. The same call with the same file goes on
             where the last one ended, and asks nothing twice.
-        tree: a tree file of an earlier plan with the same options (`result.save("x.tree")`), which
+        tree: a tree file of an earlier plan with the same options (`result.tree.save(path)`), which
             is continued: nothing in it is asked again.
         on_error: if a call fails: "raise" the error; "drop" the action and go on without it; or let
             it have the "value" `error_value` and end the episode. A proposal that fails is dropped.
