@@ -397,6 +397,8 @@ class Game:
         self.labels: Callable[[State, Any], Any] | None = None
         # How many of a state's edges have an action yet, if actions are proposed one by one.
         self.num_listed: Callable[[State], int] | None = None
+        # What a tree file needs beside the tree: all that is known of such a world, as bytes.
+        self.answers: Callable[[Any], np.ndarray] | None = None
         self.max_outcomes = max_outcomes
         self.observation_shape = observation_shape
         self.payoff_range = _checked_range(payoff_range, num_players)
@@ -849,6 +851,7 @@ class Game:
                 "tables",
                 "labels",
                 "num_listed",
+                "answers",
             )
         }
         arguments["payoff_range"] = (

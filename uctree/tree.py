@@ -581,12 +581,6 @@ class Tree:
 
     def save(self, path: str | Path) -> None:
         """Write the tree to a file; `Tree.load` reads it back."""
-        if self.game.labels is not None:
-            raise UctreeError(
-                f"the tree of a plan for {self.game.name} has numbers where its states are, and "
-                "would mean nothing without them: give plan a journal=, from which the same call "
-                "grows the same tree and asks nothing again"
-            )
         used = int(self.head["used"][0])
         arrays = {
             "edges": self.edges[:used],
@@ -597,6 +591,8 @@ class Tree:
         }
         if self.root_noise is not None:
             arrays["root_noise"] = self.root_noise
+        if self.game.answers is not None:
+            arrays["answers"] = self.game.answers(path)
         header = {
             "game": describe_game(self.game),
             "rules": rules_fingerprint(self.game),
@@ -619,6 +615,11 @@ class Tree:
             raise UctreeError(
                 f"{path} is not a tree of uctree: it has no game or no state; give a file that "
                 "Tree.save wrote"
+            )
+        if "answers" in arrays and (game is None or game.answers is None):
+            raise UctreeError(
+                f"{path} is the tree of a plan: continue it with plan(problem, start, "
+                f"tree={str(path)!r})"
             )
         if game is None:
             game = game_from(described)

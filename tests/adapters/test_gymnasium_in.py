@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import uctree
-from uctree import adapters
+from uctree import adapters, selection
+from uctree.engine.compile import interpreted
 
 gym = pytest.importorskip("gymnasium", reason="Gymnasium is not installed")
 from tests.adapters.corridors import Corridor, WithStates, made  # noqa: E402
@@ -63,6 +64,25 @@ def test_a_cart_is_balanced_to_the_end_with_a_value_of_ones_own():
             _, _, over, is_truncated, _ = env.step(action)
             ply += 1
         assert (ply, over) == (500, False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2, 3, 4, 5])
+def test_a_cart_is_balanced_to_the_end_by_a_planner_that_keeps_its_tree(seed):
+    if interpreted():
+        pytest.skip("its paths are long: it takes minutes as plain Python")
+    env = gym.make("CartPole-v1")
+    env.reset(seed=seed)
+    planner = uctree.Planner(
+        adapters.from_gymnasium(env, num_playouts=4), num_simulations=100,
+        selection=selection.ucb1(c=0.1), seed=seed,
+    )  # fmt: skip
+    is_truncated = over = False
+    while not (over or is_truncated):
+        action = uctree.plan(planner).action
+        _, _, over, is_truncated, _ = env.step(action)
+        planner.advance(action)
+    assert not over
 
 
 def test_wrappers_keep_their_state_and_truncation_is_not_an_end():

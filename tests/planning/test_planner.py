@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 from functools import cache
 
 import numpy as np
@@ -294,9 +295,59 @@ def test_a_later_state_is_searched_as_if_it_were_the_start():
     problem = counting(**LISTED)
     planner = Planner(problem, 1, num_simulations=30, seed=1)
     failing(planner, problem, lambda question: False)
-    planner.advance("double")
+    planner.advance("double", reuse=False)
     failing(planner, problem, lambda question: False)
     fresh = planned(problem, 2, 0, num_simulations=30, seed=1)
     assert lines(planner.result()) == lines(fresh)
     with pytest.raises(uctree.IllegalAction, match="'halve' is not known at the root"):
         planner.advance("halve")
+
+
+@pytest.mark.parametrize("options", [{}, {"solver": True}, {"transpositions": True}])
+def test_the_subtree_of_an_action_becomes_the_tree(options):
+    problem = counting(**LISTED, key=lambda number: number)
+    planner = Planner(problem, 1, num_simulations=40, seed=1, **options)
+    first = uctree.plan(planner)
+    visits = {edge["action"]: int(edge["visits"]) for edge in first.edges}
+    planner.advance("add")
+    second = uctree.plan(planner)
+    assert second.simulations <= 40
+    assert second.tree.root.visits - second.simulations >= visits[0] > 0
+    assert planner.simulations == second.simulations
+
+
+def test_a_planner_is_planned_with_again_and_again():
+    asked = []
+    listed = counting(**LISTED)
+
+    def step(number, action):
+        asked.append((number, action))
+        return listed.step(number, action)
+
+    problem = uctree.Problem(
+        actions=listed.actions, step=step, value=lambda number: 0.0, key=lambda number: number
+    )
+    planner = Planner(problem, 1, num_simulations=20, seed=1)
+    while (result := uctree.plan(planner)).status != "terminal":
+        planner.advance(result.action)
+    assert len(asked) == len(set(asked))
+    with pytest.raises(TypeError, match="seed= belongs to the Planner"):
+        uctree.plan(planner, seed=2)
+
+
+def test_a_question_that_was_not_answered_in_time_is_asked_again():
+    gate = threading.Event()
+
+    def step(number, action):
+        gate.wait()
+        return uctree.Step(number + 1, over=number > 8)
+
+    problem = uctree.Problem(actions=lambda number: [0, 1], step=step, value=lambda number: 0.0)
+    planner = Planner(problem, 1, num_simulations=12, in_flight=3, seed=1)
+    for question in planner.ask():
+        planner.tell(question, problem.answer(question))  # the start
+    result = uctree.plan(planner, seconds=0.1, timeout=60)
+    assert (result.status, planner.num_waiting) == ("seconds", 2)
+    gate.set()
+    assert uctree.plan(planner).status == "simulations"
+    assert planner.simulations == 12

@@ -96,10 +96,3 @@ def test_a_start_that_is_over_is_terminal(tmp_path):
     assert (result.status, result.simulations, result.action) == ("terminal", 0, None)
     assert "The episode is over" in str(result)
     result.save(tmp_path / "over.html")
-
-
-def test_the_tree_of_a_plan_is_not_written_without_its_states(tmp_path):
-    result = uctree.plan(counting(), 1, num_simulations=5)
-    with pytest.raises(UctreeError, match="give plan a journal="):
-        result.tree.save(tmp_path / "plan.tree")
-    assert list(tmp_path.iterdir()) == []

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import importlib
-import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
-from operator import attrgetter
+from operator import attrgetter, methodcaller
 from typing import Any
 
 from uctree.errors import BrokenGame
 from uctree.game import CHANCE
 from uctree.planning.images import difference, image, parts_of_object
+from uctree.planning.playouts import SeededPlayout, draws, weighed
 from uctree.planning.problem import Problem, Step, as_outcomes, as_vector
 from uctree.planning.world import World
 
 HORIZON = 1000  # the most actions of a playout
+_new = tuple.__new__  # faster than calling the class of a named tuple
 
 
 def library(name: str, extra: str) -> Any:
@@ -29,7 +30,7 @@ def library(name: str, extra: str) -> Any:
 
 def cloning_problem(
     *,
-    actions: Callable[[Any], list[Any]],
+    actions: Callable[[Any], Sequence[Any]],
     apply: Callable[[Any, Any], Step],
     clone: Callable[[Any], Any],
     to_play: Callable[[Any], int],
@@ -49,21 +50,20 @@ def cloning_problem(
     def step(state: Any, action: Any) -> Step:
         return apply(clone(state), action)
 
-    def playout(state: Any, rng: random.Random) -> list[float]:
-        returns, factor, mover = [0.0] * num_players, 1.0, to_play(state)
-        state = clone(state)
+    def playout(state: Any, seed: int) -> list[float]:
+        returns, factor, numbers = [0.0] * num_players, 1.0, draws(seed)
+        state, mover = clone(state), to_play(state)
         for _ in range(horizon):
             if mover == CHANCE:
                 assert chance is not None
-                outcomes, probabilities = as_outcomes(chance(state))
-                action = rng.choices(outcomes, probabilities)[0]
+                action = weighed(*as_outcomes(chance(state)), next(numbers))
             else:
                 legal = actions(state)
                 if not legal:
                     break
-                action = rng.choice(legal)
+                action = legal[next(numbers) * len(legal) >> 32]  # as `one_of`, without the call
             state, reward, after, over = apply(state, action)
-            if not _is_nothing(reward):
+            if reward != 0.0 and not _is_nothing(reward):
                 for player, part in enumerate(as_vector(reward, num_players, mover)):
                     returns[player] += factor * part
             factor *= discount
@@ -73,7 +73,7 @@ def cloning_problem(
         return returns
 
     if not any(functions.get(name) for name in ("value", "values", "playout")):
-        functions["playout"] = playout
+        functions["playout"] = SeededPlayout(playout)
     return Problem(
         actions=actions, step=step, chance=chance, num_players=num_players, discount=discount,
         horizon=horizon, **functions,
@@ -137,31 +137,35 @@ def from_object(
     if reward is not None and returns is not None:
         raise TypeError("give reward= or returns=, not both")
 
+    read_player, read_over, list_legal = given.get("to_play"), given.get("over"), given["legal"]
+    make_step, read_reward, read_returns = given["step"], given.get("reward"), given.get("returns")
+
     def mover(state: Any) -> int:
-        return int(given["to_play"](state)) if "to_play" in given else 0
+        player = 0 if read_player is None else read_player(state)
+        return player if player.__class__ is int else int(player)
 
     def is_over(state: Any) -> bool:
-        return bool(given["over"](state)) if "over" in given else False
+        return read_over is not None and bool(read_over(state))
 
-    def actions(state: Any) -> list[Any]:
-        return list(given["legal"](state))
-
-    def paid(state: Any, came: Any, before: Any) -> Any:
-        if before is not None:
-            pairs = zip(_numbers(given["returns"](state)), before, strict=True)
-            return [after - earlier for after, earlier in pairs]
-        if "reward" in given:
-            return given["reward"](state)
-        return came
+    def actions(state: Any) -> Sequence[Any]:
+        found = list_legal(state)
+        return found if found.__class__ is list or found.__class__ is tuple else list(found)
 
     def apply(state: Any, action: Any) -> Step:
-        before = _numbers(given["returns"](state)) if "returns" in given else None
-        came = given["step"](state, action)
+        before = None if read_returns is None else _numbers(read_returns(state))
+        reward = make_step(state, action)
         if clone is None:
-            state, came = came, 0.0
-        reward = paid(state, 0.0 if came is None else came, before)
+            state, reward = reward, 0.0
+        if read_reward is not None:
+            reward = read_reward(state)
+        elif before is not None:
+            pairs = zip(_numbers(read_returns(state)), before, strict=True)  # type: ignore[misc]
+            reward = [after - earlier for after, earlier in pairs]
+        elif reward is None:
+            reward = 0.0
         _check_reward(reward, num_players, action)
-        return Step(state, reward, mover(state), is_over(state))
+        player = mover(state) if num_players > 1 or chance is not None else 0
+        return _new(Step, (state, reward, player, is_over(state)))
 
     if is_over(thing) or (mover(thing) != CHANCE and not actions(thing)):
         raise ValueError(f"the episode of this {type(thing).__name__} has ended: nothing to plan")
@@ -201,9 +205,11 @@ def _reader(thing: Any, name: str, part: Part) -> Callable[..., Any]:
             "function that takes the object"
         )
 
-    if callable(getattr(thing, part)):
-        return lambda state, *arguments: getattr(state, part)(*arguments)
-    return attrgetter(part)
+    if not callable(getattr(thing, part)):
+        return attrgetter(part)
+    if name == "step":
+        return lambda state, action: getattr(state, part)(action)
+    return methodcaller(part)
 
 
 def _numbers(given: Any) -> list[float]:
@@ -211,11 +217,11 @@ def _numbers(given: Any) -> list[float]:
 
 
 def _check_reward(reward: Any, num_players: int, action: Any) -> None:
-    if reward.__class__ is float or reward.__class__ is int:
+    kind = reward.__class__
+    if kind is float or kind is int or (kind is tuple and len(reward) == num_players):
         return
     try:
-        is_plain = reward.__class__ is tuple or reward.__class__ is list
-        count = len(reward) if is_plain else len(_numbers(reward))
+        count = len(reward) if kind is tuple or kind is list else len(_numbers(reward))
     except (TypeError, ValueError):
         count = 0
     if count not in (1, num_players):

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from functools import lru_cache
+from operator import methodcaller
 from typing import Any
 
 from uctree.adapters.objects import cloning_problem, library
 from uctree.game import CHANCE, OVER, Game
 from uctree.mcts import search
 from uctree.planning.calls import plan
+from uctree.planning.playouts import SeededPlayout
 from uctree.planning.problem import Step
 from uctree.planning.world import World
 
@@ -46,6 +47,7 @@ def from_openspiel(
     if state.is_terminal():
         raise ValueError(f"this episode of {game.get_type().short_name} has ended: nothing to plan")
     pays_at_end = game.get_type().reward_model == _pyspiel().GameType.RewardModel.TERMINAL
+    nothing = (0.0,) * game.num_players()
 
     def apply(state: Any, action: int) -> Step:
         before = None if pays_at_end else state.returns()
@@ -54,18 +56,18 @@ def from_openspiel(
         if before is not None:
             reward = [now - then for now, then in zip(state.returns(), before, strict=True)]
         else:
-            reward = state.returns() if over else [0.0] * game.num_players()
+            reward = state.returns() if over else nothing
         return Step(state, reward, OVER if over else state.current_player(), over)
 
     name = game.get_type().short_name
-    copied = _replayed if name in _BROKEN_CLONES else lambda state: state.clone()
+    copied = _replayed if name in _BROKEN_CLONES else methodcaller("clone")
     evaluation: dict[str, Any] = {"value": value}
     sums = _constant_sum(game)
     if value is None and pays_at_end and (game.num_players() == 1 or sums is not None):
         evaluation = {"playout": _compiled_playout(game, num_playouts, sums)}
     problem = cloning_problem(
-        actions=lambda state: state.legal_actions(), apply=apply,
-        clone=copied, to_play=lambda state: state.current_player(),
+        actions=methodcaller("legal_actions"), apply=apply, clone=copied,
+        to_play=methodcaller("current_player"),
         chance=_chance(game), num_players=game.num_players(), horizon=game.max_game_length() + 1,
         payoff_range=_payoff_range(game) if pays_at_end else None, key=key,
         show=str, show_action=_show_action, name=name,
@@ -165,14 +167,12 @@ def _show_action(state: Any, action: int) -> str:
     return str(state.action_to_string(state.current_player(), action))
 
 
-def _compiled_playout(
-    game: Any, num_playouts: int, sums: float | None
-) -> Callable[[Any, random.Random], list[float]]:
+def _compiled_playout(game: Any, num_playouts: int, sums: float | None) -> SeededPlayout:
     """Playouts in C++: what OpenSpiel's own search knows of its root after one simulation."""
     pyspiel = _pyspiel()
 
-    def playout(state: Any, rng: random.Random) -> list[float]:
-        evaluator = pyspiel.RandomRolloutEvaluator(num_playouts, rng.getrandbits(31))
+    def playout(state: Any, seed: int) -> list[float]:
+        evaluator = pyspiel.RandomRolloutEvaluator(num_playouts, seed >> 33)  # 31 bits are left
         bot = pyspiel.MCTSBot(game, evaluator, 1.0, 1, 1, False, 0, False)
         root = bot.mcts_search(state)
         if sums is None:
@@ -181,7 +181,7 @@ def _compiled_playout(
         values[root.player] = root.total_reward
         return values
 
-    return playout
+    return SeededPlayout(playout)
 
 
 # --- out -----------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from __future__ import annotations
 from uctree.arena.ablation import Ablation, AblationProgress, ablate
 from uctree.arena.advice import Advice, AdviceProgress, advise, random_states
 from uctree.arena.agents import Agent, GreedyAgent, RandomAgent, SearchAgent, make_agent
+from uctree.arena.bots import BotAgent
 from uctree.arena.episodes import play
 from uctree.arena.matches import MatchProgress, match, read_match
 from uctree.arena.ratings import (
@@ -30,6 +31,7 @@ __all__ = [
     "Advice",
     "AdviceProgress",
     "Agent",
+    "BotAgent",
     "GameRecord",
     "GreedyAgent",
     "MatchProgress",

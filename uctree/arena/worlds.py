@@ -16,7 +16,7 @@ from uctree.planning.world import World, world_of
 RECORD = np.dtype([("row", np.int64), ("to_play", np.int8)])
 
 
-class _States:
+class States:
     """The states that were met, by number; records of the game hold these numbers."""
 
     def __init__(self, world: World) -> None:
@@ -67,7 +67,7 @@ def world_game(thing: Any, *, num_actions: int = 1024, name: str | None = None) 
     problem = world.problem
     if problem.actions is None or problem.is_async:
         raise UctreeError("a match needs a world that lists its actions, by plain functions")
-    states = _States(world)
+    states = States(world)
 
     def legal(state: Any, actions: Any) -> int:
         names, _ = states.listed(int(state.row), int(state.to_play))
@@ -109,7 +109,12 @@ def world_game(thing: Any, *, num_actions: int = 1024, name: str | None = None) 
     return game
 
 
-_states_of: weakref.WeakKeyDictionary[Game, _States] = weakref.WeakKeyDictionary()
+_states_of: weakref.WeakKeyDictionary[Game, States] = weakref.WeakKeyDictionary()
+
+
+def states_of(game: Game) -> States | None:
+    """The states of a game of `world_game`; None for any other game."""
+    return _states_of.get(game)
 
 
 class PlanAgent:

@@ -66,17 +66,26 @@ class Worker:
             game, options.evaluator, arrays.path, num_trees, options.leaves, depth
         )
         self._frame: Frame | None = None
-        self._shown: tuple[Storage | None, int] = None, 0  # the storage in the frame, its version
+        self._shown: Storage | None = None  # the storage in the frame
+        self._shown_version = 0  # of it
         self._shown_roots: dict[str, np.ndarray] | None = None  # its root arrays
 
     def call(self, storage: Storage) -> int:
         """Call the kernel once; returns its status."""
-        kernel, queue = self.composition.kernel, self.queue
-        queue.refresh_cache()
-        data = self.composition.game.data
+        composition, queue = self.composition, self.queue
+        kernel, data = composition.kernel, composition.game.data
+        if queue.generation is not None:
+            queue.refresh_cache()
         if not kernel.interpreted:
-            words = self._framed(storage).words
-            return int(kernel.call(words, queue.logits, queue.values, data))
+            if (
+                self._shown is not storage
+                or self._shown_version != storage.version
+                or self._shown_roots is not storage.root_arrays
+            ):
+                self._show(storage)
+            words = self._frame.words  # type: ignore[union-attr]
+            status: int = kernel.call(words, queue.logits, queue.values, data)
+            return status
         with np.errstate(over="ignore"):
             batch = Batch._make(map(self._as_records, self._batch(storage)))
             return int(kernel.call(batch, queue.logits, queue.values, data))
@@ -84,22 +93,22 @@ class Worker:
     def reserve_depth(self, depth: int) -> None:
         """Let paths have as many edges."""
         if self.queue.reserve_depth(min(depth, self.work.max_depth)):
-            self._frame = None  # it has the addresses of the earlier ones
+            self._frame = self._shown = None  # it has the addresses of the earlier ones
 
     def _batch(self, storage: Storage) -> Batch:
         return batch_of(storage, self.work, self.queue, self.rngs)
 
-    def _framed(self, storage: Storage) -> Frame:
-        """The frame of the storage's arrays, updated if they have changed."""
+    def _show(self, storage: Storage) -> None:
+        """Write the arrays of a storage to the frame, those that have changed."""
         if self._frame is None:
             self._frame = Frame(self._batch(storage))
-        elif self._shown != (storage, storage.version):
+        else:
             if self._shown_roots is not storage.root_arrays:
                 self._frame.write(storage.root_arrays)
             self._frame.write(storage.tree_arrays())
             self._frame.write({"rngs": self.rngs, "lock": self.work.lock})
-        self._shown, self._shown_roots = (storage, storage.version), storage.root_arrays
-        return self._frame
+        self._shown, self._shown_version = storage, storage.version
+        self._shown_roots = storage.root_arrays
 
     def _as_records(self, array: np.ndarray) -> Any:
         """An array as interpreted kernels read it, records by attribute."""
@@ -110,7 +119,7 @@ class Worker:
 
     def forget_storage(self) -> None:
         """Release the storage of the last call."""
-        self._shown = None, 0
+        self._shown = None
 
 
 def take_worker(composition: Composition, state: np.record, rngs: np.ndarray) -> Worker:
@@ -159,10 +168,17 @@ class Driver:
 
         Returns WAITING if leaves are to be evaluated, else DONE.
         """
-        queue, workers = self.queue, workers or self.workers
+        workers = workers or self.workers
+        queue = workers[0].queue
         while True:
             try:
-                statuses = self._call(workers)
+                if len(workers) == 1:
+                    status = self._call_one(workers[0])
+                    if status in (DONE, WAITING) and not queue.is_paused:
+                        return status  # the usual case first: often this is one simulation
+                    statuses = [status]
+                else:
+                    statuses = self._call(workers)
                 for worker, status in zip(workers, statuses, strict=True):
                     if status not in (DONE, WAITING, NEED_CAPACITY):
                         self._raise_status(worker, status)
@@ -177,7 +193,7 @@ class Driver:
                 return WAITING
             queue.control["is_paused"] = 0
             try:
-                self.storage.grow(int(workers[0].queue.control["tree"][0]))
+                self.storage.grow(int(queue.control["tree"][0]))
             except MemoryError as error:
                 self.clear()
                 raise out_of_memory(self.composition.game) from error
@@ -195,8 +211,6 @@ class Driver:
 
     def _call(self, workers: list[Worker]) -> list[int]:
         """The status of the kernel in each thread, once all have ended."""
-        if len(workers) == 1:
-            return [self._call_one(workers[0])]
         assert self._pool is not None
         futures: list[Future[int]] = []
         try:

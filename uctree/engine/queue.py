@@ -40,7 +40,8 @@ class EvaluationQueue:
     ) -> None:  # fmt: skip
         rows, batch = num_trees * leaves, evaluator.batch
         self.game, self.evaluator = game, evaluator
-        self.generation = None if batch is None else batch.generation
+        # None if there is no cache to refresh.
+        self.generation = None if batch is None or evaluator.answers else batch.generation
         self.queues = np.zeros(num_trees, QUEUE)
         self.paths = np.zeros((rows, max_depth), path)
         self.slots = np.zeros(rows, slot_dtype(game.num_players))
@@ -139,9 +140,13 @@ class EvaluationQueue:
 
     def take_questions(self) -> list[int]:
         """The slots of the simulations that ask something new since the last call."""
-        slots: list[int] = self._asked[: self._counts[_NUM_REQUESTS]].tolist()
-        self._counts[_NUM_REQUESTS] = 0
-        return slots
+        counts = self._counts
+        count = counts[_NUM_REQUESTS]
+        if count == 0:
+            return []
+        counts[_NUM_REQUESTS] = 0
+        # With one simulation in flight it is always one.
+        return [self._asked[0]] if count == 1 else self._asked[:count].tolist()
 
     @property
     def num_waiting(self) -> int:

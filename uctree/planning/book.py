@@ -47,13 +47,14 @@ class Book:
         self.has_priors = False  # whether a state has
         self._rows: dict[Any, int] = {}  # by key
         self._no_value = (0.0,) * problem.num_players
+        self._proposes, self._has_keys = problem.propose is not None, problem.key is not None
 
     def __len__(self) -> int:
         return len(self.states)
 
     def count(self, row: int) -> int:
         """How many edges a state has: its actions, or as many as may be proposed."""
-        if self.problem.propose is None or self.to_play[row] < 0:
+        if not self._proposes or self.to_play[row] < 0:
             return len(self.actions[row])
         return self.problem.max_actions
 
@@ -71,7 +72,7 @@ class Book:
         """The question about an edge: what is behind its action, or which one that is."""
         known, mover = self.actions[row], self.to_play[row]
         if index < len(known):
-            seed = hash((self.seeds[row], index))
+            seed = self.seed(row, index)
             parts = (number, row, index, self.states[row], known[index], (), mover, 0, seed)
             return tuple.__new__(Question, parts)  # faster than calling the class
         tried = tuple(action for action in known if action is not NO_ACTION)
@@ -96,10 +97,20 @@ class Book:
             if len(self.actions[row]) <= question.edge:
                 self.num_actions[row] = len(known)
             return
-        seed = hash((self.seeds[row], question.edge)) if question.edge != NONE else 0
-        behind = self._row_of(answer, seed)
-        if question.edge != NONE:
-            self.behind[row, question.edge] = behind, answer.reward
+        if question.edge == NONE:
+            self._row_of(answer, 0)
+        else:
+            self.note_behind(row, question.edge, answer)
+
+    def note_behind(self, row: int, index: int, answer: Checked) -> int:
+        """Write down what is behind an edge; its row."""
+        behind = self._row_of(answer, self.seed(row, index))
+        self.behind[row, index] = behind, answer.reward
+        return behind
+
+    def seed(self, row: int, index: int) -> int:
+        """The seed of random numbers behind an edge."""
+        return hash((self.seeds[row], index))
 
     def note_failure(self, question: Question, why: str, paid: Any = None) -> None:
         """Write down that nothing is known behind an edge.
@@ -118,7 +129,7 @@ class Book:
 
     def _row_of(self, answer: Checked, seed: int) -> int:
         """The row of a state, a new one unless its key is known."""
-        if self.problem.key is None or answer.over:
+        if not self._has_keys or answer.over:
             return self._new_row(answer, seed)
         key = self.problem.key_of(answer.state)
         row = self._rows.get(key)
@@ -127,19 +138,22 @@ class Book:
         return row
 
     def _new_row(self, answer: Checked, seed: int) -> int:
-        row, to_play, weights = len(self.states), answer.to_play, answer.weights
-        self.states.append(answer.state)
+        state, _, to_play, _, actions, weights, value, _, _ = answer
+        row, count = len(self.states), len(actions)
+        self.states.append(state)
         self.to_play.append(to_play)
-        self.actions.append(tuple(answer.actions))
+        self.actions.append(actions if type(actions) is tuple else tuple(actions))
         self.seeds.append(seed)
-        if weights is not None and to_play >= 0:
-            weights = _log_priors(weights)
-            self.has_priors = self.problem.propose is None
+        if to_play < 0:
+            value = self._no_value
+        else:
+            if weights is not None:
+                weights = _log_priors(weights)
+                self.has_priors = not self._proposes
+            if self._proposes:
+                count = self.problem.max_actions
         self.weights.append(weights)  # type: ignore[arg-type]
-        self.values.append(answer.value if to_play >= 0 else self._no_value)
-        count = len(answer.actions)
-        if to_play >= 0 and self.problem.propose is not None:
-            count = self.problem.max_actions
+        self.values.append(value)
         if count > self.most_actions:
             self.most_actions = count
         return row

@@ -10,7 +10,6 @@ import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import replace
 from numbers import Real
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -22,6 +21,7 @@ from uctree.errors import UctreeError
 from uctree.mcts import Progress, checked_budget
 from uctree.planning.planner import Planner
 from uctree.planning.problem import (
+    Checked,
     Problem,
     Question,
     add_costs,
@@ -52,6 +52,7 @@ def plan(
     seed: int | None = None,
     ordered: bool | None = None,
     journal: str | Path | None = None,
+    tree: str | Path | None = None,
     on_error: str = "raise",
     error_value: Any = None,
     retries: int = 0,
@@ -71,7 +72,8 @@ def plan(
             `uctree.adapters` makes one of: a Gymnasium environment, a state of OpenSpiel, an
             object with `legal`, `step` and `clone`. If its methods have other names, give these:
             `legal="moves"`, and so on for `step`, `clone`, `over`, `to_play`, `reward`, `returns`
-            and `num_players`, as in `adapters.from_object`.
+            and `num_players`, as in `adapters.from_object`. Or a `Planner`, which
+            stays open, so that it can `advance` and be planned with again.
         budget: the most of each cost that calls of `uctree.spent` may add up to.
         to_play: the player to move at the start of a `Problem`, or uctree.CHANCE; 0 if omitted.
         in_flight: how many simulations may wait for answers at the same time. Functions that are
@@ -81,6 +83,8 @@ def plan(
             depend on how long they take; if omitted, whether a seed is given.
         journal: a file to which every answer is written. The same call with the same file goes on
             where the last one ended, and asks nothing twice.
+        tree: a tree file of an earlier plan with the same options (`result.tree.save(path)`), which
+            is continued: nothing in it is asked again.
         on_error: if a call fails: "raise" the error; "drop" the action and go on without it; or let
             it have the "value" `error_value` and end the episode. A proposal that fails is dropped.
         retries: how often a call that failed is made again.
@@ -90,24 +94,31 @@ def plan(
         progress: as in `search`.
         options: as in `search`.
     """
-    parts = {name: options.pop(name) for name in OBJECT_PARTS if name in options}
-    world = world_of(problem, start, to_play, parts)
-    problem, start = world.problem, world.start
-    check_names(options)
-    num_simulations = checked_budget(num_simulations, seconds)
-    if num_simulations is None and seconds is None and not budget and stop is None:
-        raise ValueError("a plan needs a limit: give num_simulations=, seconds= or budget=")
-    _check_on_error(problem, on_error, error_value, options)
     _check_limits(budget or {}, retries, backoff, timeout)
-    if world.first_look is not None:
-        world.first_look()
-    planner = Planner(
-        problem, start, to_play=world.to_play, num_simulations=num_simulations, in_flight=in_flight,
-        seed=seed, ordered=ordered, journal=journal, **options,
-    )  # fmt: skip
+    if isinstance(problem, Planner):
+        _check_of_planner(
+            options | {"num_simulations": num_simulations, "to_play": to_play, "seed": seed,
+                       "ordered": ordered, "journal": journal, "tree": tree,
+                       "start": None if start is NOT_GIVEN else start}
+        )  # fmt: skip
+        planner, began = problem, time.perf_counter()
+        _check_limited(planner.num_simulations, seconds, budget, stop)
+        _check_on_error(planner.problem, on_error, error_value, planner.options)
+    else:
+        parts = {name: options.pop(name) for name in OBJECT_PARTS if name in options}
+        world = world_of(problem, start, to_play, parts)
+        check_names(options)
+        num_simulations = checked_budget(num_simulations, seconds)
+        _check_limited(num_simulations, seconds, budget, stop)
+        _check_on_error(world.problem, on_error, error_value, options)
+        planner = Planner(
+            world, num_simulations=num_simulations, in_flight=in_flight, seed=seed,
+            ordered=ordered, journal=journal, tree=tree, **options,
+        )  # fmt: skip
+        began = planner.began
     run = _Run(planner, budget or {}, on_error, error_value)
     calls = _Calls(planner, retries, backoff, timeout)
-    deadline = math.inf if seconds is None else planner.began + seconds
+    deadline = math.inf if seconds is None else began + seconds
     try:
         status = run.until(deadline, calls, stopping.watch(stop), progress)
     except KeyboardInterrupt:
@@ -116,13 +127,34 @@ def plan(
         status = "interrupted"
     finally:
         calls.close()
-        planner.close()
+        if planner is problem:
+            planner.ask_again()  # what was not answered
+        else:
+            planner.close()
     if not planner.book.states:
         limit = "budget was spent" if seconds is None else f"{seconds} seconds were over"
         raise UctreeError(
             f"the {limit} before the start was evaluated, so there is nothing to return; give more"
         )
-    return replace(planner.result(status), note=world.note)
+    return planner.result(status)
+
+
+def _check_limited(
+    num_simulations: int | None, seconds: float | None, budget: Any, stop: Any
+) -> None:
+    if num_simulations is None and seconds is None and not budget and stop is None:
+        raise ValueError("a plan needs a limit: give num_simulations=, seconds= or budget=")
+
+
+def _check_of_planner(given: dict[str, Any]) -> None:
+    """Refuse arguments that a Planner has already."""
+    names = [name for name, value in given.items() if value is not None]
+    if names:
+        raise TypeError(
+            f"{names[0]}= belongs to the Planner: give it there. plan(planner) takes what is about "
+            "calls: seconds, budget, on_error, error_value, retries, backoff, timeout, stop and "
+            "progress"
+        )
 
 
 def _check_limits(
@@ -175,12 +207,18 @@ class _Run:
         """Run until the search ends; returns its status."""
         planner, next_look = self.planner, 0
         while True:
+            goes_on = False
             if not self.is_spent:
-                calls.begin(planner.ask())
-            if not calls.num_running:
-                return "budget" if self.is_spent else "simulations"
-            for question, answer, costs in calls.finished(deadline):
-                self.take(question, answer, costs)
+                goes_on, failed = calls.answer_at_once(planner, next_look if watch.stops else None)
+                if failed is not None:
+                    self.take(*failed)
+                if not goes_on:
+                    calls.begin(planner.ask())
+            if not goes_on:
+                if not calls.num_running:
+                    return "budget" if self.is_spent else "simulations"
+                for question, answer, costs in calls.finished(deadline):
+                    self.take(question, answer, costs)
             if time.perf_counter() >= deadline:
                 return "seconds"
             if progress is not None and planner.simulations:
@@ -251,6 +289,7 @@ class _Calls:
         self._knows = planner.book.knows if self.problem.key is not None else None
         self.retries, self.backoff, self.timeout = retries, backoff, timeout
         self._is_plain = retries == 0 and timeout is None and self.problem.values is None
+        self._comes_at_once = self._is_plain and self.problem.actions is not None
         self._done: SimpleQueue[Outcome] = SimpleQueue()
         self._waiting: deque[Question] = deque()  # to be answered here
         self._num_elsewhere = 0  # in threads, or in the event loop
@@ -262,6 +301,7 @@ class _Calls:
         self._booking = booking(self._costs_here)
         self._booking.__enter__()
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
         self._lock = threading.Lock()
         if self.problem.is_async:
             self._in_loop()
@@ -273,8 +313,8 @@ class _Calls:
     def begin(self, questions: list[Question]) -> None:
         """Begin to answer questions."""
         if self._loop is not None:
-            for question in questions:
-                asyncio.run_coroutine_threadsafe(self._answer_async(question), self._loop)
+            if questions:  # the loop is woken once for all of them
+                self._loop.call_soon_threadsafe(self._begin_tasks, questions)
             self._num_elsewhere += len(questions)
         elif self.timeout is not None or (self._many and self._recent > SLOW_CALL):
             for question in questions:
@@ -307,30 +347,36 @@ class _Calls:
             waiting.clear()
             found = self._answer_together(questions)
             now = time.perf_counter()
-        answer = self._answer_quickly if self._is_plain else self._answer
         while waiting and now - began < SLOW_CALL:
-            found.append(answer(waiting.popleft()))
+            found.append(self._answer(waiting.popleft()))
             now = time.perf_counter()
         self._recent = 0.5 * (self._recent + (now - began) / len(found))
         return found
 
-    def _answer_quickly(self, question: Question) -> Outcome:
-        """The same as `_answer` for functions that need nothing special."""
-        costs = self._costs_here
-        try:
-            answer: Any = self.problem.quick_answer(question)
-        except Exception as error:
-            answer = error
-        if not costs:
-            return (question, answer, costs) if answer is not None else self._answer(question)
-        own = dict(costs)
+    def answer_at_once(self, planner: Planner, until: int | None) -> tuple[bool, Outcome | None]:
+        """Let a planner search with answers that come at once, for about half a slow call.
+
+        Returns whether it can go on so, and the call that failed if one did.
+
+        Args:
+            until: as in `Planner.answer_here`.
+        """
+        if not self._comes_at_once or self._loop is not None or self.num_running:
+            return False, None
+        if self._many and self._recent > SLOW_CALL:
+            return False, None
+        began, costs = time.perf_counter(), self._costs_here
+        found = planner.answer_here(self._quick_answer, costs, SLOW_CALL / 2, until)
+        if found.num_answers:
+            self._recent = 0.5 * (self._recent + (time.perf_counter() - began) / found.num_answers)
+        if found.failure is None:
+            return found.goes_on, None
+        outcome = *found.failure, dict(costs)
         costs.clear()
-        if answer is None:
-            question, answer, more = self._answer(question)  # type: ignore[assignment]
-            add_costs(own, more)
-        if not isinstance(answer, Exception):
-            answer = answer._replace(costs=own)
-        return question, answer, own
+        return False, outcome
+
+    def _quick_answer(self, state: Any, action: Any, player: int, source: int) -> Checked | None:
+        return self.problem.quick_answer(state, action, player, source, self.seed, self._knows)
 
     def _answer(self, question: Question) -> Outcome:
         """The answer to a question, by calls from this thread."""
@@ -348,6 +394,12 @@ class _Calls:
         outcome = self._answer(question)
         self._recent = 0.5 * (self._recent + time.perf_counter() - began)
         self._done.put(outcome)
+
+    def _begin_tasks(self, questions: list[Question]) -> None:
+        for question in questions:
+            task = asyncio.ensure_future(self._answer_async(question))
+            self._tasks.add(task)  # a loop holds no reference to its tasks
+            task.add_done_callback(self._tasks.discard)
 
     async def _answer_async(self, question: Question) -> None:
         costs: dict[str, float] = {}

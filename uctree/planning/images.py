@@ -117,20 +117,26 @@ class Watch:
     """
 
     def __init__(self) -> None:
+        self.is_on = True
         self._states: list[tuple[Any, Any]] = []
         self._looks = MOST_LOOKS
         self._seconds = MOST_SECONDS
 
+    def see(self, state: Any) -> None:
+        """Take a new state; raise BrokenGame if an earlier one has changed."""
+        self.look()
+        self.add(state)
+
     def add(self, state: Any) -> None:
         """Watch a state, unless there are enough."""
-        if self._looks > 0 and len(self._states) < MOST_STATES:
+        if self.is_on and len(self._states) < MOST_STATES:
             began = time.perf_counter()
             self._states.append((state, image(state, objects=False)))
             self._spend(began)
 
     def look(self) -> None:
         """Raise BrokenGame if a state has changed."""
-        if self._looks <= 0:
+        if not self.is_on:
             return
         began = time.perf_counter()
         for state, before in self._states:
@@ -147,4 +153,4 @@ class Watch:
     def _spend(self, began: float) -> None:
         self._seconds -= time.perf_counter() - began
         if self._looks == 0 or self._seconds < 0:
-            self._looks, self._states = 0, []
+            self.is_on, self._states = False, []

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from uctree import evaluators
 from uctree.engine.compose import Composition, compose
@@ -21,12 +22,23 @@ from uctree.mcts import checked_budget, result_of, tree_bytes
 from uctree.planning.book import Book
 from uctree.planning.images import Watch
 from uctree.planning.journal import Journal
+from uctree.planning.lines import Lines
 from uctree.planning.problem import Answer, Checked, Problem, Question, add_costs
+from uctree.planning.treefile import answers_of, check_answers, read_answers
+from uctree.planning.world import NOT_GIVEN, world_of
 from uctree.result import SearchResult
 from uctree.selection import Widening, widening
 from uctree.tree import Tree
 
 TIERS = (64, 1024, 8192, 65536)  # kernels are compiled for as many actions
+
+
+class AnsweredHere(NamedTuple):
+    """What came of a search with answers that come at once."""
+
+    goes_on: bool  # whether only time was up
+    num_answers: int
+    failure: tuple[Question, Exception] | None  # of the function that gives answers
 
 
 class Planner:
@@ -47,34 +59,42 @@ class Planner:
 
     def __init__(
         self,
-        problem: Problem,
-        start: Any,
+        problem: Any,
+        start: Any = NOT_GIVEN,
         *,
-        to_play: int = 0,
+        to_play: Any = None,
         num_simulations: int | None = None,
         in_flight: int = 1,
         seed: int | None = None,
         ordered: bool | None = None,
         journal: str | Path | None = None,
+        tree: str | Path | None = None,
         **options: Any,
     ) -> None:
         """
         Args:
-            to_play: the player to move at the start, or uctree.CHANCE.
+            problem: a `Problem`, with the `start` of the search; or, without `start`, what else
+                `plan` takes: a `World`, an environment, ...
+            to_play: the player to move at the start of a `Problem`, or uctree.CHANCE.
             num_simulations: the budget; None for no limit.
             in_flight: how many simulations may wait for answers at the same time.
             seed: of all random numbers; 0 if omitted.
             ordered: whether answers count in the order of their questions, so that the tree does
                 not depend on how long they take; if omitted, whether a seed is given.
             journal: a file to which every answer is written, and whose answers are not asked again.
+            tree: a tree file of an earlier plan with these options, which is continued.
             options: as in `search`.
         """
+        world = world_of(problem, start, to_play)
+        problem, start, to_play = world.problem, world.start, world.to_play
         _check_options(problem, options)
         num_simulations = checked_budget(num_simulations, None)
         in_flight = whole("in_flight", in_flight)
         if in_flight < 1:
             raise ValueError(f"in_flight must be at least 1; got {in_flight}")
-        self.problem, self.start, self.to_play = problem, start, to_play
+        if world.first_look is not None:
+            world.first_look()
+        self.problem, self.start, self.to_play, self.note = problem, start, to_play, world.note
         self.num_simulations, self.in_flight = num_simulations, in_flight
         self.seed = 0 if seed is None else whole("seed", seed)
         self.is_ordered = seed is not None if ordered is None else ordered
@@ -90,6 +110,7 @@ class Planner:
         self._num_questions = 0
         self._search: TreeSearch | None = None
         self._root = 0  # the row of the state that is searched
+        self._kept: Tree | None = None  # its tree, if there is one from a search before
         self._most_actions, self._gives_priors = 0, False  # of the search
         self._is_closed = self._was_solved = False
         self._is_asked = False  # whether the question about the start was asked
@@ -98,6 +119,8 @@ class Planner:
         if journal is not None:
             self._journal = Journal(journal, problem, start, self.book)
             self.costs |= self._journal.costs
+        if tree is not None:
+            self._load(tree)
         self.began = time.perf_counter()
 
     # Asking and telling.
@@ -128,9 +151,11 @@ class Planner:
         elif not self._is_asked:
             self._is_asked = True
             self._numbers[0, NONE] = self._num_questions
-            start = Question(self._num_questions, 0, NONE, self.start, to_play=self.to_play)
+            self._new.append(self._start_question(self._num_questions))
             self._num_questions += 1
-            self._new.append(start)
+
+    def _start_question(self, number: int) -> Question:
+        return Question(number, 0, NONE, self.start, to_play=self.to_play)
 
     def _run(self) -> None:
         """Simulate until all simulations wait for answers, or the budget is used up."""
@@ -151,6 +176,80 @@ class Planner:
                     is_known = True
                 else:
                     self._wait(slot, row, index)
+
+    def answer_here(
+        self, answer: Callable[[Any, Any, int, int], Checked | None], costs: dict[str, float],
+        seconds: float, until: int | None = None,
+    ) -> AnsweredHere:  # fmt: skip
+        """Search with answers that come at once, until one does not.
+
+        It grows the tree that `ask` and `tell` would grow, without a question for each answer.
+
+        Args:
+            answer: `answer(state, action, player, seed)` is a checked answer, or None if the
+                question must be asked.
+            costs: where the costs of an answer are booked; new ones end the search.
+            seconds: how long to search; questions are asked after twice as long.
+            until: how many simulations end the search.
+        """
+        search, book, clock = self._search, self.book, time.perf_counter
+        if search is None or self._is_closed or book.to_play[self._root] == OVER:
+            return AnsweredHere(False, 0, None)
+        run, take = search.driver.run_kernel, search.driver.queue.take_questions
+        rows, edges, open_numbers = self._rows, self._edges, self._numbers
+        states, listed, movers, note = book.states, book.actions, book.to_play, book.note_behind
+        watch, count, failure, waits, is_paid, now = self._watch, 0, None, False, False, clock()
+        end, latest = now + seconds, now + 2 * seconds
+        while True:
+            run()
+            slots = take()
+            for slot in slots:
+                row, index = rows[slot], edges[slot]
+                if self._answer_known(slot, row, index):
+                    continue
+                found = None
+                if not waits and index < len(listed[row]) and (row, index) not in open_numbers:
+                    seed = book.seed(row, index)
+                    try:
+                        found = answer(states[row], listed[row][index], movers[row], seed)
+                    except Exception as error:
+                        self._wait(slot, row, index)
+                        waits, failure = True, (self._new.pop(), error)
+                        continue
+                if found is None:
+                    waits = True
+                    self._wait(slot, row, index)
+                    continue
+                count += 1
+                if watch.is_on:
+                    watch.see(found.state)
+                if self._journal is not None or costs:
+                    is_paid = is_paid or bool(costs)
+                    found = self._written_down(row, index, found, costs)
+                behind = note(row, index, found)
+                if book.most_actions > self._most_actions or book.has_priors > self._gives_priors:
+                    self._begin()
+                    return AnsweredHere(True, count, None)
+                self._write_answer(slot, behind, found.reward)
+                now = clock()
+                waits = now > latest
+            if waits or is_paid or now > end or not slots:
+                break
+            if until is not None and search.simulations >= until:
+                break
+        return AnsweredHere(bool(slots) and not self._new and failure is None, count, failure)
+
+    def _written_down(
+        self, row: int, index: int, found: Checked, costs: dict[str, float]
+    ) -> Checked:
+        """An answer with its costs, which are booked, after it was written to the journal."""
+        if costs:
+            found = found._replace(costs=dict(costs))
+            add_costs(self.costs, costs)
+            costs.clear()
+        if self._journal is not None:
+            self._journal.note(self.book.question(0, row, index), found)
+        return found
 
     def _wait(self, slot: int, row: int, index: int) -> None:
         """Let a simulation wait for the answer to a question, which is new unless it was asked.
@@ -178,8 +277,7 @@ class Planner:
         """
         self._check_open(question)
         checked = answer if type(answer) is Checked else self.book.checked(question, answer)
-        self._watch.look()
-        self._watch.add(checked.state)
+        self._watch.see(checked.state)
         if self._journal is not None:
             self._journal.note(question, checked)
         self._forget(question)
@@ -233,11 +331,15 @@ class Planner:
             if not self._answer_known(slot, row, index):
                 self._wait(slot, row, index)
 
-    def advance(self, action: Any) -> None:
+    def advance(self, action: Any, *, reuse: bool = True) -> None:
         """Go on from the state behind an action (or outcome) of the root, as the episode did.
 
-        What is known is kept, and not asked again: the next `ask` grows the new tree from it first.
-        The budget of simulations is a new one. Answers to earlier questions may still be told.
+        What is known is not asked again, and answers to earlier questions may still be told. The
+        budget of simulations is a new one.
+
+        Args:
+            reuse: whether the subtree of the action becomes the tree; without it a new tree grows
+                from what is known, as after `root_selection=gumbel`.
         """
         book, root = self.book, self._root
         if self._is_closed:
@@ -251,11 +353,21 @@ class Planner:
                 f"what is behind {book.label(*place)} is not known yet: search on, or make a "
                 "Planner that starts there"
             )
+        self._kept = None
         if self._search is not None:
             self._search.close()
+            if reuse and not self._search.composition.options.is_gumbel:
+                self._kept = self._search.tree.below(place[1])
             self._search = None
         self._slots.clear()
         self._root = book.behind[place][0]
+
+    def ask_again(self) -> None:
+        """Let `ask` return the questions without an answer once more, as nobody works on them."""
+        self._new = [
+            self._start_question(number) if edge == NONE else self.book.question(number, row, edge)
+            for (row, edge), number in self._numbers.items()
+        ]
 
     def close(self) -> None:
         """End the search: simulations that wait for answers are undone."""
@@ -296,7 +408,7 @@ class Planner:
             search.composition, (search.tree,), status, simulations=self.simulations,
             seconds=time.perf_counter() - self.began, seed=self.seed, began=self.began,
             samples=(search.samples,), best_seen=tuple(filter(None, [search.best_seen()])),
-            costs=dict(self.costs), num_failed=len(self.book.failed),
+            costs=dict(self.costs), num_failed=len(self.book.failed), note=self.note,
         )  # fmt: skip
 
     # The search.
@@ -319,12 +431,16 @@ class Planner:
         composition = self._composition(max(book.most_actions, 1))
         self._most_actions = composition.game.num_actions
         self._gives_priors = composition.options.evaluator.gives_priors
-        root = book.record(self._root)
-        tree = Tree(
-            composition.game, root, composition.layout, max(1, book.count(self._root)), 1024
-        )
-        if composition.options.sees_range(composition.game):
-            tree.forget_range(seen=True)
+        tree, self._kept = self._kept, None
+        if tree is not None and self._fits(tree, composition):
+            tree.game = composition.game
+        else:
+            root = book.record(self._root)
+            tree = Tree(
+                composition.game, root, composition.layout, max(1, book.count(self._root)), 1024
+            )
+            if composition.options.sees_range(composition.game):
+                tree.forget_range(seen=True)
         budget = self.num_simulations or MOST_SIMULATIONS
         self._search = search = TreeSearch(
             composition, tree, seed=self.seed, num_simulations=budget,
@@ -336,13 +452,44 @@ class Planner:
         queue.queues["is_ordered"] = self.is_ordered
         self._rows, self._edges = _view(queue.leaves["row"]), _view(queue.leaves["edge"])
         self._values = _view(queue.values)
-        names = queue.answers.dtype.names or ()
-        self._answers = {name: _view(queue.answers[name]) for name in names}
-        self._rewards, self._logits = self._answers["reward"], queue.logits
+        answers, self._logits = queue.answers, queue.logits
+        self._rewards, self._statuses = _view(answers["reward"]), _view(answers["status"])
+        self._answer_rows, self._counts = _view(answers["row"]), _view(answers["count"])
+        self._movers = _view(answers["mover"])
         search.prepare_root(self._answer_root)
         if queue.queues["phase"][0] != SEARCHING:
             queue.queues["phase"] = SEARCHING
             tree.head["remaining"] = budget
+
+    def _load(self, path: str | Path) -> None:
+        """Continue the tree of a file, with the answers in it."""
+        book = self.book
+        if len(book):
+            raise ValueError("a journal with answers has a tree of its own: give journal= or tree=")
+        read_answers(path, self.problem, book)
+        composition = self._composition(max(book.most_actions, 1))
+        tree = Tree.load(path, composition.game, check_rules=False)
+        check_answers(path, tree, book)
+        root, lines = int(tree.state["row"]), Lines(path, self.problem, book)
+        if lines.dumped(book.states[root]) != lines.dumped(self.start):
+            raise UctreeError(
+                f"{path} holds a tree of another state, "
+                f"{self.problem.show(book.states[root])!r:.100}; plan from that one, or without "
+                "tree="
+            )
+        if tree.layout != composition.layout:
+            raise UctreeError(
+                f"{path} was grown with other options: its tree has {tree.layout}, and these "
+                f"options need {composition.layout}; plan with the same ones, or without tree="
+            )
+        self._root, self._kept = root, tree
+
+    def _fits(self, tree: Tree, composition: Composition) -> bool:
+        """Whether a search can continue a tree: its kernels are for as many actions."""
+        return (
+            tree.layout == composition.layout
+            and tree.game.num_actions == composition.game.num_actions
+        )
 
     def _composition(self, most_actions: int) -> Composition:
         problem = self.problem
@@ -360,7 +507,13 @@ class Planner:
         )  # fmt: skip
         evaluator = evaluators.answering(gives_priors, self.in_flight)
         options: Options = resolve(template, evaluator=evaluator, check=False, **self.options)
-        return replace(compose(template, options), game=self.book.game(tier), idle_workers=[])
+        return replace(compose(template, options), game=self._game(tier), idle_workers=[])
+
+    def _game(self, num_actions: int) -> Game:
+        """The game of what is known, which a tree file takes along."""
+        game, book = self.book.game(num_actions), self.book
+        game.answers = lambda path: answers_of(book, path)
+        return game
 
     def _answer_root(self) -> None:
         assert self._search is not None
@@ -369,32 +522,43 @@ class Planner:
 
     def _answer_known(self, slot: int, row: int, index: int) -> bool:
         """Write what the book knows about an edge or a state to a slot; False if it is unknown."""
-        book, answers = self.book, self._answers
+        book = self.book
         if index != NONE:
             found = book.behind.get((row, index))
             if found is None:
                 if (row, index) in book.failed:
-                    answers["status"][slot] = FAILED
+                    self._statuses[slot] = FAILED
                     return True
                 if row in book.num_actions and book.num_actions[row] <= index:
-                    answers["status"][slot] = EXHAUSTED
+                    self._statuses[slot] = EXHAUSTED
                     return True
                 return False
             row, reward = found
+            self._write_answer(slot, row, reward)
+        else:
+            self._write_answer(slot, row, ())
+        return True
+
+    def _write_answer(self, slot: int, row: int, reward: tuple[float, ...]) -> None:
+        """Write to a slot what is known of a state, and what the edge before it paid."""
+        book = self.book
+        if len(reward) == 1:
+            self._rewards[slot, 0] = reward[0]
+            self._values[slot, 0] = book.values[row][0]
+        else:
             for player, part in enumerate(reward):
                 self._rewards[slot, player] = part
-        answers["row"][slot] = row
-        answers["mover"][slot] = book.to_play[row]
-        answers["count"][slot] = book.count(row)
-        for player, part in enumerate(book.values[row]):
-            self._values[slot, player] = part
+            for player, part in enumerate(book.values[row]):
+                self._values[slot, player] = part
         weights = book.weights[row]
         if weights is not None:
             self._logits[slot, : len(weights)] = weights
         elif self._gives_priors:
             self._logits[slot] = 0.0
-        answers["status"][slot] = ANSWERED
-        return True
+        self._answer_rows[slot] = row
+        self._movers[slot] = book.to_play[row]
+        self._counts[slot] = book.count(row)
+        self._statuses[slot] = ANSWERED
 
 
 def _view(array: Any) -> Any:
