@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
+
 import numba
 import numpy as np
 import pytest
+from llvmlite import ir
 
 from uctree.engine import inlining
 from uctree.engine.compile import compile_kernel
@@ -61,3 +64,32 @@ def test_numbas_own_functions_are_linked_into_later_code_of_users(monkeypatch, t
     assert compile_kernel(rolls, {}, (numbers,), label="test").call(numbers) == 2
     assert numba.njit(lambda numbers: np.roll(numbers, 1)[1])(numbers) == 0
     assert compile_kernel(rolls, {"unused": 1}, (numbers,), label="test").call(numbers) == 2
+
+
+def library_of(libraries, name, calls=""):
+    """A library with one function, `name`, which returns 1 more than `calls`."""
+    module, number = ir.Module(name), ir.IntType(64)
+    kind = ir.FunctionType(number, ())
+    builder = ir.IRBuilder(ir.Function(module, kind, name).append_basic_block())
+    called = builder.call(ir.Function(module, kind, calls), ()) if calls else number(0)
+    builder.ret(builder.add(called, number(1)))
+    library = libraries(codegen(), name)
+    library.add_ir_module(module)
+    return library
+
+
+def test_code_is_linked_in_whatever_order_it_is_reached():
+    for order in ((0, 1), (1, 0)):
+        kernel_name = f"kernel_{order[0]}"
+        with inlining.one_piece(kernel_name):
+            libraries = codegen()._library_class
+            low = library_of(libraries, "low")
+            high = library_of(libraries, "high", calls="low")
+            for library in (low, high):
+                library.finalize()
+            kernel = library_of(libraries, kernel_name, calls="high")
+            for i in order:
+                kernel.add_linking_library((low, high)[i])
+            kernel.finalize()
+        address = kernel.get_pointer_to_function(kernel_name)
+        assert ctypes.CFUNCTYPE(ctypes.c_int64)(address)() == 3

@@ -123,7 +123,7 @@ def _linked_library(usual: Any) -> Any:
         def __init__(self, codegen: Any, name: str) -> None:
             super().__init__(codegen, name)
             self.modules: list[Any] = []  # of LLVM, without what they call
-            self.exported: list[Any] = []  # their functions that others may call
+            self.exported: list[str] = []  # their functions that others may call
             self._is_linked = False
 
         def add_ir_module(self, ir_module: Any) -> None:
@@ -134,11 +134,11 @@ def _linked_library(usual: Any) -> Any:
             module = binding.parse_assembly(cgutils.normalize_ir_text(str(ir_module)))
             module.data_layout = self._codegen._data_layout
             self.modules.append(module)
-            self.exported += [
-                function
-                for function in module.functions
-                if not function.is_declaration and function.linkage == binding.Linkage.external
-            ]
+            for function in module.functions:
+                if not function.is_declaration and function.linkage == binding.Linkage.external:
+                    self.exported.append(function.name)
+                    # LLVM takes one of several with the same name, and leaves none of them out.
+                    function.linkage = "weak_odr"
 
         def finalize(self) -> None:
             self._raise_if_finalized()
@@ -165,24 +165,27 @@ def _link(into: Any, libraries: list[Any], linkage: str) -> None:
     """Link everything that these libraries reach into a library, each piece of code once.
 
     Numba links what a function reaches into the function, and all of it again into its callers.
-    Callers come first, because LLVM leaves out what may be dropped and nothing linked so far calls.
     """
-    seen: set[Any] = set()
+    reached: dict[Any, None] = {}  # in order
     waiting = list(libraries)
     while waiting:
         library = waiting.pop()
-        if library in seen:
-            continue
-        seen.add(library)
-        into._reload_init.update(library._reload_init)
-        if not hasattr(library, "modules"):
-            into._final_module.link_in(library._get_module_for_linking(), preserve=True)
-            continue
-        for function in library.exported:
-            function.linkage = linkage
+        if library not in reached:
+            reached[library] = None
+            if hasattr(library, "modules"):
+                waiting += library._linking_libraries
+    own = [library for library in reached if hasattr(library, "modules")]
+    whole = [library for library in reached if not hasattr(library, "modules")]
+    for library in own:
         for module in library.modules:
             into._final_module.link_in(module, preserve=True)
-        waiting += library._linking_libraries
+    # Code of others comes last, because LLVM leaves out what nothing calls that was linked before.
+    for library in whole:
+        into._final_module.link_in(library._get_module_for_linking(), preserve=True)
+    for library in reached:
+        into._reload_init.update(library._reload_init)
+    for name in {name for library in own for name in library.exported}:
+        into._final_module.get_function(name).linkage = linkage
 
 
 class _WithoutEnvironments:
