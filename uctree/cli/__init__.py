@@ -22,6 +22,7 @@ from uctree import specs
 from uctree.cli import (
     app,
     continuous,
+    environment,
     evidence,
     learning,
     playing,
@@ -34,8 +35,8 @@ from uctree.engine import interrupts
 from uctree.errors import UctreeError
 
 __all__ = [
-    "app", "continuous", "evidence", "learning", "main", "playing", "principle", "rules",
-    "searching", "studies",
+    "app", "continuous", "environment", "evidence", "learning", "main", "playing", "principle",
+    "rules", "searching", "studies",
 ]  # fmt: skip
 
 
