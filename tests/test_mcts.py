@@ -50,6 +50,7 @@ def game():
     return counting_game()
 
 
+@pytest.mark.usefixtures("both_ways")
 def test_the_winning_action_is_found(game):
     result = uctree.search(game, game.start(), num_simulations=2000, seed=1)
     assert result.action == 1  # leaves three, and the other loses
@@ -271,6 +272,7 @@ def test_many_roots_are_searched_each_with_its_own_seed(game):
     assert (results[1].edges == alone.edges).all()
 
 
+@pytest.mark.usefixtures("both_ways")
 def test_another_rule_at_the_root_is_used_at_the_root_alone(game):
     options = {"num_simulations": 400, "seed": 1}
     greedy = selection.ucb1(0.0)
@@ -284,6 +286,7 @@ def test_another_rule_at_the_root_is_used_at_the_root_alone(game):
 # --- evaluators ----------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("both_ways")
 def test_a_plain_function_can_value_leaves(game):
     def judge(state, values):
         sign = 1.0 if state.left % 3 else -1.0
@@ -295,6 +298,7 @@ def test_a_plain_function_can_value_leaves(game):
     assert result.value[0] > 0.7
 
 
+@pytest.mark.usefixtures("both_ways")
 def test_priors_steer_the_search_and_are_reported(game):
     def judge(state, values, priors):
         priors[0], priors[1] = 0.9, 0.1
@@ -306,6 +310,7 @@ def test_priors_steer_the_search_and_are_reported(game):
     assert result.tree.root.visits == 51  # the root is valued once, outside the budget
 
 
+@pytest.mark.usefixtures("both_ways")
 def test_priors_without_mass_become_uniform(game):
     def judge(state, values, priors):
         values[0] = 0.0
@@ -314,6 +319,7 @@ def test_priors_without_mass_become_uniform(game):
     assert result.edges["prior"].tolist() == [0.5, 0.5]
 
 
+@pytest.mark.usefixtures("both_ways")
 def test_several_playouts_are_averaged(game):
     result = uctree.search(
         game, game.start(), num_simulations=300, evaluator=evaluators.playout(num_playouts=4)
@@ -323,6 +329,7 @@ def test_several_playouts_are_averaged(game):
     assert result.action == 1
 
 
+@pytest.mark.usefixtures("both_ways")
 def test_a_cut_playout_is_worth_the_heuristic():
     def heuristic(state, values):
         values[0], values[1] = 0.25, -0.25
@@ -338,6 +345,7 @@ def test_a_cut_playout_is_worth_the_heuristic():
     assert result.value.tolist() == [0.0, 0.0]
 
 
+@pytest.mark.usefixtures("both_ways")
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
 def test_a_value_that_is_no_number_is_an_error_that_names_the_state(game, bad):
     def judge(state, values):
@@ -347,6 +355,7 @@ def test_a_value_that_is_no_number_is_an_error_that_names_the_state(game, bad):
         uctree.search(game, game.start(), num_simulations=100, evaluator=judge)
 
 
+@pytest.mark.usefixtures("both_ways")
 def test_a_prior_that_is_no_number_is_an_error(game):
     def judge(state, values, logits):
         logits[0] = math.nan
@@ -399,6 +408,7 @@ def test_legal_out_of_range_is_an_error():
         search_broken(counting_game(legal=legal))
 
 
+@pytest.mark.usefixtures("both_ways")
 def test_no_legal_action_in_a_state_that_is_not_over_is_an_error():
     def legal(state, actions):
         actions[0] = 0
@@ -408,6 +418,7 @@ def test_no_legal_action_in_a_state_that_is_not_over_is_an_error():
         search_broken(counting_game(legal=legal))
 
 
+@pytest.mark.usefixtures("both_ways")
 def test_an_endless_game_is_an_error_not_a_hang():
     def step(state, action, reward):
         state.to_play = 1 - state.to_play
@@ -419,6 +430,7 @@ def test_an_endless_game_is_an_error_not_a_hang():
     assert result.simulations == 50
 
 
+@pytest.mark.usefixtures("both_ways")
 def test_a_player_who_does_not_exist_is_an_error():
     def step(state, action, reward):
         state.left -= 1
@@ -428,6 +440,7 @@ def test_a_player_who_does_not_exist_is_an_error():
         search_broken(counting_game(step=step))
 
 
+@pytest.mark.usefixtures("both_ways")
 def test_a_reward_that_is_no_number_is_an_error():
     def step(state, action, reward):
         state.left -= 1
@@ -438,6 +451,7 @@ def test_a_reward_that_is_no_number_is_an_error():
         search_broken(counting_game(step=step))
 
 
+@pytest.mark.usefixtures("both_ways")
 def test_a_game_declared_zero_sum_that_is_not_is_an_error():
     def step(state, action, reward):
         player = state.to_play
@@ -461,6 +475,7 @@ def test_what_a_compiled_rule_raises_is_told_with_the_way_there():
         search_broken(counting_game(step=step))
 
 
+@pytest.mark.usefixtures("both_ways")
 def test_a_root_beyond_max_plies_is_an_error():
     position = np.dtype([("ply", np.int16), ("to_play", np.int8)])
 
@@ -510,6 +525,7 @@ def dice_game(probabilities=(0.5, 0.5)):
     )
 
 
+@pytest.mark.usefixtures("both_ways")
 def test_an_edge_into_chance_has_the_expected_value():
     game, rule = dice_game(), selection.ucb1(c=math.sqrt(2))
     result = uctree.search(game, game.start(), num_simulations=500, selection=rule)
@@ -518,6 +534,7 @@ def test_an_edge_into_chance_has_the_expected_value():
     assert result.action == 1
 
 
+@pytest.mark.usefixtures("both_ways")
 def test_a_chance_root_is_valued_and_has_nothing_to_decide():
     game = dice_game()
     result = uctree.search(game, game.play([1]), num_simulations=500)
@@ -554,11 +571,13 @@ def test_there_may_be_more_outcomes_than_actions():
     assert result.value[0] == pytest.approx(3 * 24.5, rel=0.05)
 
 
+@pytest.mark.usefixtures("both_ways")
 def test_probabilities_that_do_not_add_up_are_an_error():
     with pytest.raises(uctree.BrokenGame, match="add up to 1"):
         search_broken(dice_game(probabilities=(0.5, 0.4)))
 
 
+@pytest.mark.usefixtures("both_ways")
 def test_an_impossible_outcome_never_becomes_an_edge():
     game = dice_game(probabilities=(0.0, 1.0))
     result = uctree.search(game, game.play([1]), num_simulations=20)
@@ -574,6 +593,7 @@ def test_a_search_out_of_time_still_chooses(threads):
     assert result.action in game.legal(game.start())
 
 
+@pytest.mark.usefixtures("both_ways")
 def test_playouts_leave_the_actions_alone_that_priors_are_for():
     def flat(state, priors):
         for action in range(len(priors)):

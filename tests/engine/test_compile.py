@@ -281,3 +281,30 @@ def test_the_interpreter_can_be_asked_for(folder):
     )
     (folder / "main.py").write_text(textwrap.dedent(text))
     assert run_python(folder, "main.py", NUMBA_DISABLE_JIT="1") == ["1.0", "False"]
+
+
+def compiled_functions(record, name):
+    """How many functions of this name Numba compiled."""
+    starts = [each for _, each in record.buffer if each.is_start]
+    return sum(each.data["dispatcher"].py_func.__name__ == name for each in starts)
+
+
+def test_what_two_kernels_have_in_common_is_compiled_once(monkeypatch, tmp_path):
+    from numba.core import event
+
+    monkeypatch.setenv("UCTREE_CACHE_DIR", str(tmp_path))
+    pays = 1.0
+
+    def one_step_that_pays(state, action, reward):
+        reward[0] = pays
+        state.to_play = uctree.OVER
+
+    with event.install_recorder("numba:compile") as record:
+        for value in (1.0, 2.0):
+            pays = value
+            for rule in (uctree.selection.ucb1(), uctree.selection.ucb1_tuned()):
+                game = game_with(one_step_that_pays)
+                result = uctree.search(game, num_simulations=3, selection=rule)
+                assert result.value[0] == value
+    assert compiled_functions(record, "one_step_that_pays") == 2  # once for each value
+    assert compiled_functions(record, "step_batch") == 4

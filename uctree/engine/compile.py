@@ -76,6 +76,12 @@ MOST_IN_MEMORY = 128  # kernels
 
 _in_memory: Recent[str, Callable[..., Any]] = Recent(MOST_IN_MEMORY)
 
+MOST_FUNCTIONS = 512
+
+# Dispatchers of functions that kernels reached, by content: what several kernels have in common
+# (the rules of a game, most of a simulation) is compiled once in a process.
+_functions: Recent[tuple[str, bool, bool], Any] = Recent(MOST_FUNCTIONS)
+
 
 def compile_kernel(
     function: Callable[..., Any],
@@ -196,13 +202,15 @@ def _compiled(
 
     allocates = False
     while True:
-        dispatcher = _dispatcher(function, bindings, name, debug, allocates)
+        dispatcher, made = _dispatcher(function, bindings, name, debug, allocates)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", numba.core.errors.NumbaWarning)
                 with one_piece(dispatcher.py_func.__qualname__):
                     dispatcher.compile(signature)
             dispatcher.disable_compile()
+            for content, inner in made.items():
+                _functions.put(content, inner)
             return dispatcher
         except numba.core.errors.NumbaError as error:
             if allocates or not any(sign in str(error) for sign in _ALLOCATES):
@@ -220,7 +228,7 @@ def _compiled(
 
 def bind(function: Callable[..., Any], bindings: dict[str, Any]) -> Callable[..., Any]:
     """`function` with its unbound names bound, as plain Python."""
-    return _Translator(bindings, lambda plain, _: plain).translate(function)
+    return _Translator(bindings, lambda plain, _: plain, lambda _: None).translate(function)
 
 
 def adapt(
@@ -238,24 +246,36 @@ def adapt(
 def _dispatcher(
     function: Callable[..., Any], bindings: dict[str, Any], name: str | None, debug: bool,
     allocates: bool,
-) -> Any:  # fmt: skip
-    """The Numba dispatcher of `function`, not compiled yet."""
+) -> tuple[Any, dict[Any, Any]]:  # fmt: skip
+    """The Numba dispatcher of `function`, not compiled yet, and new ones that it calls by content.
+
+    Args:
+        name: the fingerprint; None if there is none.
+    """
     import numba
 
     teach_numba()
+    contents: dict[int, tuple[str, bool, bool]] = {}
+    made: dict[Any, Any] = {}
 
-    def jit(inner: types.FunctionType, module: str) -> Any:
+    def known(inner: types.FunctionType) -> Any | None:
+        if name is None or inner is function:
+            return None
+        content = contents[id(inner)] = fingerprint(inner, bindings).name, debug, allocates
+        return _functions.get(content)
+
+    def jit(inner: types.FunctionType, original: types.FunctionType) -> Any:
+        module = module_name(original)
         kernel = module.startswith("uctree.") and not module.startswith("uctree.games.")
         # Divisions by zero in a game raise, as in plain Python; kernels do not divide by zero.
         model = "numpy" if kernel else "python"
-        if name is not None:
-            # Machine code calls by name, and Numba numbers names anew in every process: code of two
-            # processes would call each other's. The fingerprint makes names unique.
-            inner.__qualname__ = f"{inner.__name__}_{name}"
         options: dict[str, Any] = {"error_model": model, "boundscheck": debug, "nogil": True}
         if kernel:
             options["pipeline_class"] = kernel_passes()
-        if inner.__code__ is function.__code__:
+        if original is function:
+            if name is not None:
+                # Machine code is found by its name, and Numba numbers names anew in every process.
+                inner.__qualname__ = f"{inner.__name__}_{name}"
             return numba.njit(**options)(inner)
         # Counting references to arrays took half the time of a search (atomic instructions in every
         # call). No kernel owns an array, and only rules that make arrays do. A call with ten arrays
@@ -263,9 +283,12 @@ def _dispatcher(
         options |= {"_nrt": allocates and not kernel}
         options["forceinline"] = kernel and not hasattr(inner, "is_never_inlined")
         options |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-        return numba.njit(**options)(inner)
+        dispatcher = numba.njit(**options)(inner)
+        if id(original) in contents:
+            made[contents[id(original)]] = dispatcher
+        return dispatcher
 
-    return _Translator(bindings, jit).translate(function)
+    return _Translator(bindings, jit, known).translate(function), made
 
 
 def _place_of_attribute(function: Any, bindings: dict[str, Any], name: str) -> str:
@@ -284,10 +307,14 @@ class _Translator:
     """Rebuilds a function so that every plain function it reaches is compiled as well."""
 
     def __init__(
-        self, bindings: dict[str, Any], jit: Callable[[types.FunctionType, str], Any]
+        self,
+        bindings: dict[str, Any],
+        jit: Callable[[types.FunctionType, types.FunctionType], Any],
+        known: Callable[[types.FunctionType], Any | None],
     ) -> None:
         self.bindings = bindings
-        self.jit = jit
+        self.jit = jit  # of a copy and the function it was copied from
+        self.known = known  # the result for a function that was translated before, if there is one
         self.done: dict[int, Any] = {}
         self.alive: list[Any] = []  # ids in `done` are valid while their objects are alive
 
@@ -312,6 +339,11 @@ class _Translator:
         return value
 
     def _rebuild(self, function: types.FunctionType) -> None:
+        self.alive.append(function)
+        known = self.known(function)
+        if known is not None:
+            self.done[id(function)] = known
+            return
         code = function.__code__
         space: dict[str, Any] = {"__name__": "uctree", "__builtins__": __builtins__}
         cells = {name: types.CellType() for name in code.co_freevars}
@@ -319,9 +351,8 @@ class _Translator:
         copy = types.FunctionType(code, space, function.__name__, function.__defaults__, closure)
         copy.__kwdefaults__ = function.__kwdefaults__
         vars(copy).update(vars(function))
-        self.alive.append(function)
         # Numba reads the globals later, when it compiles; so a function may reach itself.
-        self.done[id(function)] = self.jit(copy, module_name(function))
+        self.done[id(function)] = self.jit(copy, function)
         for name, value in reached(function, self.bindings):
             translated = self.translate(value, code)
             if name in cells:

@@ -103,7 +103,7 @@ def _kernel_library(usual: Any) -> Any:
         """The code of a kernel with all functions that it reaches."""
 
         def finalize(self) -> None:
-            _link(self, self._linking_libraries, "linkonce_odr")  # gone once it is inlined
+            _link(self, self._linking_libraries, "internal")  # other kernels may have the same
             self._linking_libraries.clear()
             super().finalize()
 
