@@ -1,6 +1,6 @@
 """Games to play, to measure with, and to copy from.
 
-Imported by `specs` and by users; each module imports `game` and `bits` alone.
+Imported by `specs` and by users; modules import `game`, `bits` and each other alone.
 Read `tic_tac_toe.py` first.
 """
 
@@ -11,6 +11,7 @@ from uctree.games.connect_four import connect_four
 from uctree.games.dots_and_boxes import dots_and_boxes
 from uctree.games.go import go
 from uctree.games.hex import hex
+from uctree.games.kalah import kalah
 from uctree.games.leap import leap
 from uctree.games.loss_game import loss_game
 from uctree.games.n_in_a_row import n_in_a_row
@@ -20,6 +21,7 @@ from uctree.games.pig import pig
 from uctree.games.point_mass import point_mass
 from uctree.games.tic_tac_toe import tic_tac_toe
 from uctree.games.twenty48 import twenty48
+from uctree.games.ultimate_tic_tac_toe import ultimate_tic_tac_toe
 
 __all__ = [
     "breakthrough",
@@ -27,6 +29,7 @@ __all__ = [
     "dots_and_boxes",
     "go",
     "hex",
+    "kalah",
     "leap",
     "loss_game",
     "n_in_a_row",
@@ -36,4 +39,5 @@ __all__ = [
     "point_mass",
     "tic_tac_toe",
     "twenty48",
+    "ultimate_tic_tac_toe",
 ]
