@@ -97,6 +97,7 @@ ROLLOUT = {
 LATER = {
     "ultimate tic-tac-toe": (games.ultimate_tic_tac_toe, "ultimate_tic_tac_toe"),
     "kalah": (games.kalah, "mancala"),
+    "chess": (games.chess, "chess"),
 }
 IN_THE_MEAN = (
     "tic_tac_toe", "connect_four", "five in a row 15x15", "go 9x9", "hex 11", "othello",

@@ -7,6 +7,7 @@ Read `tic_tac_toe.py` first.
 from __future__ import annotations
 
 from uctree.games.breakthrough import breakthrough
+from uctree.games.chess import chess
 from uctree.games.connect_four import connect_four
 from uctree.games.dots_and_boxes import dots_and_boxes
 from uctree.games.go import go
@@ -25,6 +26,7 @@ from uctree.games.ultimate_tic_tac_toe import ultimate_tic_tac_toe
 
 __all__ = [
     "breakthrough",
+    "chess",
     "connect_four",
     "dots_and_boxes",
     "go",

@@ -88,7 +88,7 @@ def random_action(state, rng):
         for other in range(9):
             count += popcount(free_cells(state, other))
         drawn = random_below(rng, count)
-        board = 0
+        board = np.int64(0)
         while drawn >= popcount(free_cells(state, board)):
             drawn -= popcount(free_cells(state, board))
             board += 1
