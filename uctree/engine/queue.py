@@ -148,6 +148,11 @@ class EvaluationQueue:
         # With one simulation in flight it is always one.
         return [self._asked[0]] if count == 1 else self._asked[:count].tolist()
 
+    def waiting(self) -> list[int]:
+        """The slots of the simulations of a single tree that wait, in the order of their questions."""
+        slots: list[int] = self.stack[: self.num_waiting].tolist()
+        return sorted(slots, key=self.slots["ticket"].__getitem__)
+
     @property
     def num_waiting(self) -> int:
         """Simulations whose leaves are not evaluated yet."""

@@ -7,16 +7,18 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
+from types import TracebackType
 from typing import Any, NamedTuple
 
 from uctree import evaluators
+from uctree.engine import interrupts
 from uctree.engine.compose import Composition, compose
 from uctree.engine.driver import MOST_SIMULATIONS, TreeSearch
 from uctree.engine.options import Options, check_names, resolve, whole
 from uctree.errors import IllegalAction, UctreeError
 from uctree.game import OVER, Game
 from uctree.kernels.answers import STATE
-from uctree.kernels.batching import ANSWERED, EXHAUSTED, FAILED, SEARCHING
+from uctree.kernels.batching import ANSWERED, EXHAUSTED, FAILED, OPEN, SEARCHING
 from uctree.kernels.records import NONE
 from uctree.mcts import checked_budget, result_of, tree_bytes
 from uctree.planning.book import Book
@@ -39,6 +41,30 @@ class AnsweredHere(NamedTuple):
     goes_on: bool  # whether only time was up
     num_answers: int
     failure: tuple[Question, Exception] | None  # of the function that gives answers
+
+
+class _Unbroken:
+    """A block of a planner that Ctrl-C cuts nowhere but in functions of the user.
+
+    A second Ctrl-C does not wait, and may leave anything half done. So the planner begins its tree
+    again, from the answers that it has.
+    """
+
+    def __init__(self, planner: Planner) -> None:
+        self._planner, self._block = planner, interrupts.postponed()
+
+    def __enter__(self) -> None:
+        self._block.__enter__()
+        if self._planner.is_torn:
+            self._planner.begin_again()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:  # fmt: skip
+        if kind is not None and interrupts.was_forced():
+            self._planner.is_torn = True
+        self._block.__exit__(kind, error, trace)
 
 
 class Planner:
@@ -113,6 +139,7 @@ class Planner:
         self._kept: Tree | None = None  # its tree, if there is one from a search before
         self._most_actions, self._gives_priors = 0, False  # of the search
         self._is_closed = self._was_solved = False
+        self.is_torn = False  # whether a second Ctrl-C may have left something half done
         self._is_asked = False  # whether the question about the start was asked
         self.costs: dict[str, float] = {}  # of all calls so far, failed ones included
         self._journal = None
@@ -133,26 +160,27 @@ class Planner:
         """
         if self._is_closed:
             raise UctreeError("the planner is closed; make another one")
-        if self._search is None:
-            self._ask_about_start()
-        if self._search is not None and (most is None or len(self._new) < most):
-            if self.book.to_play[self._root] != OVER:
-                self._run()
-        found = self._new
-        if most is None:
-            self._new = []
+        with self.unbroken():
+            if self._search is None:
+                self._ask_about_start()
+            if self._search is not None and (most is None or len(self._new) < most):
+                if self.book.to_play[self._root] != OVER:
+                    self._run()
+            found = self._new
+            if most is None:
+                self._new = []
+                return found
+            found, self._new = found[:most], found[most:]
             return found
-        found, self._new = found[:most], found[most:]
-        return found
 
     def _ask_about_start(self) -> None:
         if self.book.states:
             self._begin()
         elif not self._is_asked:
-            self._is_asked = True
             self._numbers[0, NONE] = self._num_questions
             self._new.append(self._start_question(self._num_questions))
             self._num_questions += 1
+            self._is_asked = True
 
     def _start_question(self, number: int) -> Question:
         return Question(number, 0, NONE, self.start, to_play=self.to_play)
@@ -275,16 +303,17 @@ class Planner:
 
         A question is answered once.
         """
-        self._check_open(question)
-        checked = answer if type(answer) is Checked else self.book.checked(question, answer)
-        self._watch.see(checked.state)
-        if self._journal is not None:
-            self._journal.note(question, checked)
-        self._forget(question)
-        if checked.costs:
-            add_costs(self.costs, checked.costs)
-        self.book.note(question, checked)
-        self._resume(question)
+        with self.unbroken():
+            self._check_open(question)
+            checked = answer if type(answer) is Checked else self.book.checked(question, answer)
+            self._watch.see(checked.state)
+            if self._journal is not None:
+                self._journal.note(question, checked)
+            self._forget(question)
+            if checked.costs:
+                add_costs(self.costs, checked.costs)
+            self.book.note(question, checked)
+            self._resume(question)
 
     def tell_failure(
         self, question: Question, why: str, *, costs: dict[str, float] | None = None,
@@ -298,19 +327,25 @@ class Planner:
         """
         if question.edge == NONE:
             raise UctreeError(f"the start could not be evaluated: {why}")
-        self._check_open(question)
-        if self._journal is not None:
-            self._journal.note_failure(question, why, costs or {}, paid)
-        self._forget(question)
-        add_costs(self.costs, costs or {})
-        self.book.note_failure(question, why, paid)
-        self._resume(question)
+        with self.unbroken():
+            self._check_open(question)
+            if self._journal is not None:
+                self._journal.note_failure(question, why, costs or {}, paid)
+            self._forget(question)
+            add_costs(self.costs, costs or {})
+            self.book.note_failure(question, why, paid)
+            self._resume(question)
 
     def tell_costs(self, costs: dict[str, float]) -> None:
         """Book what calls cost whose answers are not used, because they came too late."""
-        if self._journal is not None:
-            self._journal.note_costs(costs)
-        add_costs(self.costs, costs)
+        with self.unbroken():
+            if self._journal is not None:
+                self._journal.note_costs(costs)
+            add_costs(self.costs, costs)
+
+    def unbroken(self) -> _Unbroken:
+        """A block that Ctrl-C cuts nowhere but in functions of the user."""
+        return _Unbroken(self)
 
     def _check_open(self, question: Question) -> None:
         if self._numbers.get((question.row, question.edge)) != question.number:
@@ -353,21 +388,50 @@ class Planner:
                 f"what is behind {book.label(*place)} is not known yet: search on, or make a "
                 "Planner that starts there"
             )
-        self._kept = None
-        if self._search is not None:
-            self._search.close()
-            if reuse and not self._search.composition.options.is_gumbel:
-                self._kept = self._search.tree.below(place[1])
-            self._search = None
-        self._slots.clear()
-        self._root = book.behind[place][0]
+        with self.unbroken():
+            self._kept = None
+            if self._search is not None:
+                self._search.close()
+                if reuse and not self._search.composition.options.is_gumbel:
+                    self._kept = self._search.tree.below(place[1])
+                self._search = None
+            self._slots.clear()
+            self._root = book.behind[place][0]
 
     def ask_again(self) -> None:
-        """Let `ask` return the questions without an answer once more, as nobody works on them."""
-        self._new = [
-            self._start_question(number) if edge == NONE else self.book.question(number, row, edge)
-            for (row, edge), number in self._numbers.items()
-        ]
+        """Let `ask` return the questions without an answer once more, as nobody works on them.
+
+        So it is after Ctrl-C, wherever it came.
+        """
+        with self.unbroken():
+            self._find_waiting()
+            self._new = [
+                self._start_question(number)
+                if edge == NONE
+                else self.book.question(number, row, edge)
+                for (row, edge), number in self._numbers.items()
+            ]
+
+    def _find_waiting(self) -> None:
+        """Let all simulations wait for their questions, those too whose answer was never given."""
+        self._slots.clear()
+        if self._search is None or self._is_closed or self.book.to_play[self._root] == OVER:
+            return
+        queue = self._search.driver.queue
+        for slot in queue.waiting():
+            row, index = self._rows[slot], self._edges[slot]
+            if self._statuses[slot] == OPEN and not self._answer_known(slot, row, index):
+                self._wait(slot, row, index)
+
+    def begin_again(self) -> None:
+        """Let the tree grow again from what is known."""
+        self.is_torn = False
+        self.book.drop_torn()
+        if self._search is not None and not self._is_closed:
+            self._search.close()
+            self._search = None
+        self._kept = None
+        self.ask_again()
 
     def close(self) -> None:
         """End the search: simulations that wait for answers are undone."""
