@@ -236,6 +236,8 @@ def _search_batch(
     batch = BatchedSearch(game, min(len(numbers), MOST_BATCHED, fit), **options)
     for number in numbers:
         _check_root(game, game.copy(states[number]), batch.options, num_simulations)
+    if batch.options.check:
+        look_at(game, game.copy(states[numbers[0]]))
     loaded = time.perf_counter()
     found: dict[int, SearchResult] = {}
     with interrupts.postponed():
@@ -357,12 +359,12 @@ def _configure(
 ) -> Composition:
     """The kernel to run; how threads search is measured if the options do not say."""
     if given.get("threads", 1) == 1 and given.get("parallel", "auto") in PARALLEL:
-        return _composition(game, given)
+        return _composition(game, root, given)
     options = resolve(game, **given)
     if options.parallel not in PARALLEL:
         raise ValueError(f'parallel must be "auto", "root" or "tree"; got {options.parallel!r}')
     if options.threads == 1:
-        return _composition(game, given)
+        return _composition(game, root, given)
     if options.evaluator.batch is not None:
         raise ValueError(
             f"the evaluator {options.evaluator.name} runs in Python; search with leaves= in "
@@ -381,7 +383,7 @@ def _configure(
             f"root_selection={options.root_selection.name} halves one root; use threads=1 with it, "
             'or parallel="tree"'
         )
-    return _composition(game, given | {"parallel": parallel})
+    return _composition(game, root, given | {"parallel": parallel})
 
 
 PARALLEL = ("auto", "root", "tree")
@@ -389,19 +391,19 @@ PARALLEL = ("auto", "root", "tree")
 MOST_COMPOSITIONS = 64  # of a game, kept in memory: a tuner tries any number of numbers
 
 
-def _composition(game: Game, given: dict[str, Any]) -> Composition:
+def _composition(game: Game, root: np.record, given: dict[str, Any]) -> Composition:
     """The composition for these options, cached, because composing is slow for short searches."""
     try:
         key = frozenset(given.items()), interpreted()
     except TypeError:  # an option is not hashable; the checks name it
-        return compose(game, resolve(game, **given))
+        return compose(game, resolve(game, **given), state=root)
     known = table_of(game, "compositions", MOST_COMPOSITIONS)
     found: Composition | None = known.get(key)
     if found is None or found.kernel.is_stale:
-        found = compose(game, resolve(game, **given))
+        found = compose(game, resolve(game, **given), state=root)
         known.put(key, found)
     elif found.options.check:
-        look_at(game)
+        look_at(game, root)
     return found
 
 

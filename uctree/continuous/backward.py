@@ -110,7 +110,7 @@ class BackwardSolver:
         known = table_of(self.game, "backward", MOST_KERNELS)
         key = (levels, self.is_frozen, interpreted())
         kernel: Kernel | None = known.get(key)
-        look_at(self.game)
+        look_at(self.game, self.states[0])
         if kernel is None or kernel.is_stale:
             solve: Callable[..., int] = no_level
             for _ in range(levels):

@@ -149,7 +149,7 @@ def _improver(game: Game, kind: Refinement, arguments: tuple[Any, ...]) -> Kerne
     known = table_of(game, "improvers", MOST_KERNELS)
     key = kind.key, work_shape(arguments[0]), interpreted()
     kernel: Kernel | None = known.get(key)
-    look_at(game)
+    look_at(game, arguments[1][0])
     if kernel is None or kernel.is_stale:
         bound = game_bindings(game, evaluators.playout()) | kind.bindings()
         label = f"{game.name}: {kind.name}"
