@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from uctree import backup, continuous, selection
+from uctree import backup, continuous, selection, specs
 from uctree.continuous import refine, regret
 from uctree.engine.identity import describe_game, game_differences
 from uctree.engine.jsonlines import LineFile
@@ -135,8 +135,9 @@ SOLVERS: dict[str, Solver] = {
 }
 
 
-def run(game: Game, solver: str, budget: int, seed: int) -> Run:
+def run(game: Game | str, solver: str, budget: int, seed: int) -> Run:
     """The path a solver finds with a budget, and its regret; None if it exceeded the budget."""
+    game = specs.as_game(game)
     path, evaluations = SOLVERS[solver](game, budget, seed)
     episode = game.replay(path)
     measured, payoff = None, None
@@ -159,7 +160,7 @@ def chosen_solvers(names: str) -> list[str]:
 
 
 def study(
-    game: Game,
+    game: Game | str,
     solvers: Sequence[str],
     budgets: Sequence[int],
     seeds: Iterable[int],
@@ -173,6 +174,7 @@ def study(
         file: one line of JSON per run, added as it ends, so that a stopped study can be resumed.
         progress: called with the number of finished runs and of all runs.
     """
+    game = specs.as_game(game)
     wanted = [(s, b, seed) for s in solvers for b in budgets for seed in seeds]
     known: dict[tuple[str, int, int], Run] = {}
     with contextlib.ExitStack() as stack:

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from uctree import specs
 from uctree.engine import interrupts
 from uctree.engine.compile import Kernel, compile_kernel, interpreted
 from uctree.engine.compose import Composition, batch_of, compose, num_blocks
@@ -526,12 +527,13 @@ class BatchedSearch:
     PIECE_SECONDS = 0.02
     FIRST_PIECE = 64  # simulations, of all trees
 
-    def __init__(self, game: Game, num_trees: int, **options: Any) -> None:
+    def __init__(self, game: Game | str, num_trees: int, **options: Any) -> None:
         """
         Args:
             options: as in `search`: `evaluator`, `selection`,
                 `root_selection`, `root_noise`, `leaves`, `solver` and the like.
         """
+        game = specs.as_game(game)
         if num_trees < 1:
             raise ValueError(f"num_trees must be at least 1; got {num_trees}")
         if game.is_continuous:
