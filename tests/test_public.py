@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import venv
@@ -63,6 +64,14 @@ def test_the_wheel_runs_without_the_source(tmp_path):
     assert where.startswith(site)
     assert action == "3"
     assert (Path(site) / "uctree" / "py.typed").exists()
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
+def test_the_demo_searches_before_it_installs_torch(tmp_path):
+    commands = run("make", "--dry-run", f"VENV={tmp_path / 'new'}", "demo")
+    order = ["-m venv", "examples/demo.py", "torch==", "examples/learn_tic_tac_toe.py"]
+    places = [commands.index(each) for each in order]
+    assert places == sorted(places)
 
 
 def test_the_demo_finds_the_winning_action():
