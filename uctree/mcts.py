@@ -103,7 +103,7 @@ def search(
     _check_root(game, root, resolved, num_simulations)
     _check_count(num_simulations, given, is_only_limit=seconds is None and not watch.stops)
     max_bytes = tree_bytes(resolved)
-    with interrupts.postponed():
+    with interrupts.postponed(), interrupts.armed():
         try:
             trees = _trees(composition, root, num_legal, num_simulations, max_bytes, given)
             searches = [
@@ -196,12 +196,7 @@ def search_many(
     batched = _batched(game, given, options)
     found: dict[int, SearchResult] = {}
     if batched:
-        is_armed = interrupts.arm()
-        try:
-            found = _search_batch(game, given, batched, seed, **options)
-        finally:
-            if is_armed:
-                interrupts.disarm()
+        found = _search_batch(game, given, batched, seed, **options)
     return [
         found.get(i) or _uninterrupted(search(game, state, seed=seed + i, **options))
         for i, state in enumerate(given)
@@ -479,7 +474,6 @@ class _Team:
     ) -> str:
         """Run until the search ends, and close it; returns its status."""
         began = time.perf_counter()
-        is_armed = interrupts.arm()
 
         def look() -> None:
             if progress is not None:
@@ -510,8 +504,6 @@ class _Team:
             with contextlib.ExitStack() as stack:
                 for each in self.searches:
                     stack.callback(each.close)
-            if is_armed:
-                interrupts.disarm()
 
     @property
     def simulations(self) -> int:

@@ -459,7 +459,7 @@ class Table:
             )
         try:
             with np.errstate(over="ignore"):
-                return kernel.call(given, *arguments)
+                return kernel.run(given, *arguments)
         except Exception as error:
             raise BrokenGame(
                 f"{self.game.name}: a rule raised {type(error).__name__}: {error}\n  "

@@ -193,7 +193,7 @@ class BackwardSolver:
             memory = memory._replace(
                 states=StateViews(self.states), frames=self.frames.view(np.recarray)
             )
-        kernel.call(memory)
+        kernel.run(memory)
         self.evaluations += int(self.counts[PAID])
         if self.counts[WRONG]:
             what = {

@@ -134,7 +134,7 @@ def improved_line(
     if kernel.interpreted:
         arguments[:2] = work.view(np.recarray), StateViews(states)
     with np.errstate(over="ignore"):
-        status = int(kernel.call(*arguments))
+        status = int(kernel.run(*arguments))
     if status != DONE:
         raise BrokenGame(
             f"{game.name}: a line of vectors does not end within max_plies="

@@ -28,7 +28,7 @@ from uctree.engine.disk_cache import load_entry, save_entry, versions
 from uctree.engine.fields import teach_numba
 from uctree.engine.fingerprint import fingerprint
 from uctree.engine.inlining import one_piece
-from uctree.engine.interrupts import never_lost
+from uctree.engine.interrupts import armed, never_lost
 from uctree.engine.notices import compiling
 from uctree.engine.passes import kernel_passes
 from uctree.engine.reach import (
@@ -60,6 +60,11 @@ class Kernel:
     def is_stale(self) -> bool:
         """Whether a name, function or array that it was made from has changed since."""
         return self.watch.has_changed()
+
+    def run(self, *arguments: Any) -> Any:
+        """What a call returns; a second Ctrl-C ends the process if a rule in it never returns."""
+        with armed():
+            return self.call(*arguments)
 
 
 def interpreted() -> bool:

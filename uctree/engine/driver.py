@@ -618,7 +618,7 @@ class BatchedSearch:
     def step(self) -> np.ndarray:
         """Evaluate one batch of leaves; returns the trees whose budgets are now used up."""
         driver = self._driver
-        with interrupts.postponed():
+        with interrupts.postponed(), interrupts.armed():
             try:
                 began = time.perf_counter()
                 if driver.run_kernel() == WAITING:

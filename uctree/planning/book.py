@@ -177,6 +177,16 @@ class Book:
             self.most_actions = count
         return row, to_play, count, weights, value
 
+    def drop_torn(self) -> None:
+        """Remove a state that was not written down to the end."""
+        lists = (self.states, self.to_play, self.actions, self.seeds, self.weights, self.values)
+        for each in lists:
+            del each[len(self.values) :]
+        rows = range(len(self))
+        self.most_actions = max(map(self.count, rows), default=0)
+        has_priors = any(self.weights[row] is not None and self.to_play[row] >= 0 for row in rows)
+        self.has_priors = has_priors and not self._proposes
+
     # The book as a game, for results, pages and lines of play.
 
     def game(self, num_actions: int) -> Game:

@@ -7,18 +7,20 @@ import time
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
+from types import TracebackType
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from uctree import evaluators
+from uctree.engine import interrupts
 from uctree.engine.compose import Composition, compose
 from uctree.engine.driver import MOST_SIMULATIONS, TreeSearch
 from uctree.engine.options import Options, check_names, resolve, whole
 from uctree.errors import IllegalAction, UctreeError
 from uctree.game import OVER, Game
 from uctree.kernels.answers import STATE
-from uctree.kernels.batching import ANSWERED, EXHAUSTED, FAILED, SEARCHING
+from uctree.kernels.batching import ANSWERED, EXHAUSTED, FAILED, OPEN, SEARCHING
 from uctree.kernels.records import NONE
 from uctree.mcts import checked_budget, result_of, tree_bytes
 from uctree.planning.answers import AnswerAtOnce, Parts
@@ -43,6 +45,30 @@ class AnsweredHere(NamedTuple):
     goes_on: bool  # whether only time was up
     num_answers: int
     failure: tuple[Question, Exception] | None  # of the function that gives answers
+
+
+class _Unbroken:
+    """A block of a planner that Ctrl-C cuts nowhere but in functions of the user.
+
+    A second Ctrl-C does not wait, and may leave anything half done. So the planner begins its tree
+    again, from the answers that it has.
+    """
+
+    def __init__(self, planner: Planner) -> None:
+        self._planner, self._block = planner, interrupts.postponed()
+
+    def __enter__(self) -> None:
+        self._block.__enter__()
+        if self._planner.is_torn:
+            self._planner.begin_again()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:  # fmt: skip
+        if kind is not None and interrupts.was_forced():
+            self._planner.is_torn = True
+        self._block.__exit__(kind, error, trace)
 
 
 class Planner:
@@ -118,6 +144,7 @@ class Planner:
         self._most_actions, self._gives_priors = 0, False  # of the search
         self._no_reward = (0.0,) * problem.num_players
         self._is_closed = self._was_solved = False
+        self.is_torn = False  # whether a second Ctrl-C may have left something half done
         self._is_asked = False  # whether the question about the start was asked
         self.costs: dict[str, float] = {}  # of all calls so far, failed ones included
         self._journal = None
@@ -138,26 +165,27 @@ class Planner:
         """
         if self._is_closed:
             raise UctreeError("the planner is closed; make another one")
-        if self._search is None:
-            self._ask_about_start()
-        if self._search is not None and (most is None or len(self._new) < most):
-            if self.book.to_play[self._root] != OVER:
-                self._run()
-        found = self._new
-        if most is None:
-            self._new = []
+        with self.unbroken():
+            if self._search is None:
+                self._ask_about_start()
+            if self._search is not None and (most is None or len(self._new) < most):
+                if self.book.to_play[self._root] != OVER:
+                    self._run()
+            found = self._new
+            if most is None:
+                self._new = []
+                return found
+            found, self._new = found[:most], found[most:]
             return found
-        found, self._new = found[:most], found[most:]
-        return found
 
     def _ask_about_start(self) -> None:
         if self.book.states:
             self._begin()
         elif not self._is_asked:
-            self._is_asked = True
             self._numbers[0, NONE] = self._num_questions
             self._new.append(self._start_question(self._num_questions))
             self._num_questions += 1
+            self._is_asked = True
 
     def _start_question(self, number: int) -> Question:
         return Question(number, 0, NONE, self.start, to_play=self.to_play)
@@ -204,6 +232,7 @@ class Planner:
         movers, seed_of, note, write = book.to_play, book.seed, book.note_behind, self._write
         watch, count, failure, waits, is_paid, now = self._watch, 0, None, False, False, clock()
         end, latest, next_look = now + seconds, now + 2 * seconds, 1
+        keyboard = interrupts.keyboard()
         while True:
             run()
             slots = take()
@@ -214,8 +243,14 @@ class Planner:
                 found = None
                 if not waits and index < len(listed[row]) and place not in self._numbers:
                     seed = seed_of(row, index)
+                    keyboard.is_postponed = False  # as in `interrupts.allowed`, in less time
                     try:
-                        found = answer(states[row], listed[row][index], movers[row], seed)
+                        if keyboard.is_waiting:
+                            interrupts.check()
+                        try:
+                            found = answer(states[row], listed[row][index], movers[row], seed)
+                        finally:
+                            keyboard.is_postponed = True
                     except Exception as error:
                         self._wait(slot, row, index)
                         waits, failure = True, (self._new.pop(), error)
@@ -282,16 +317,17 @@ class Planner:
 
         A question is answered once.
         """
-        self._check_open(question)
-        checked = answer if type(answer) is Checked else self.book.checked(question, answer)
-        self._watch.see(checked.state)
-        if self._journal is not None:
-            self._journal.note(question, checked)
-        self._forget(question)
-        if checked.costs:
-            add_costs(self.costs, checked.costs)
-        self.book.note(question, checked)
-        self._resume(question)
+        with self.unbroken():
+            self._check_open(question)
+            checked = answer if type(answer) is Checked else self.book.checked(question, answer)
+            self._watch.see(checked.state)
+            if self._journal is not None:
+                self._journal.note(question, checked)
+            self._forget(question)
+            if checked.costs:
+                add_costs(self.costs, checked.costs)
+            self.book.note(question, checked)
+            self._resume(question)
 
     def tell_failure(
         self, question: Question, why: str, *, costs: dict[str, float] | None = None,
@@ -305,19 +341,25 @@ class Planner:
         """
         if question.edge == NONE:
             raise UctreeError(f"the start could not be evaluated: {why}")
-        self._check_open(question)
-        if self._journal is not None:
-            self._journal.note_failure(question, why, costs or {}, paid)
-        self._forget(question)
-        add_costs(self.costs, costs or {})
-        self.book.note_failure(question, why, paid)
-        self._resume(question)
+        with self.unbroken():
+            self._check_open(question)
+            if self._journal is not None:
+                self._journal.note_failure(question, why, costs or {}, paid)
+            self._forget(question)
+            add_costs(self.costs, costs or {})
+            self.book.note_failure(question, why, paid)
+            self._resume(question)
 
     def tell_costs(self, costs: dict[str, float]) -> None:
         """Book what calls cost whose answers are not used, because they came too late."""
-        if self._journal is not None:
-            self._journal.note_costs(costs)
-        add_costs(self.costs, costs)
+        with self.unbroken():
+            if self._journal is not None:
+                self._journal.note_costs(costs)
+            add_costs(self.costs, costs)
+
+    def unbroken(self) -> _Unbroken:
+        """A block that Ctrl-C cuts nowhere but in functions of the user."""
+        return _Unbroken(self)
 
     def _check_open(self, question: Question) -> None:
         if self._numbers.get((question.row, question.edge)) != question.number:
@@ -360,21 +402,50 @@ class Planner:
                 f"what is behind {book.label(*place)} is not known yet: search on, or make a "
                 "Planner that starts there"
             )
-        self._kept = None
-        if self._search is not None:
-            self._search.close()
-            if reuse and not self._search.composition.options.is_gumbel:
-                self._kept = self._search.tree.below(place[1])
-            self._search = None
-        self._slots.clear()
-        self._root = book.behind[place][0]
+        with self.unbroken():
+            self._kept = None
+            if self._search is not None:
+                self._search.close()
+                if reuse and not self._search.composition.options.is_gumbel:
+                    self._kept = self._search.tree.below(place[1])
+                self._search = None
+            self._slots.clear()
+            self._root = book.behind[place][0]
 
     def ask_again(self) -> None:
-        """Let `ask` return the questions without an answer once more, as nobody works on them."""
-        self._new = [
-            self._start_question(number) if edge == NONE else self.book.question(number, row, edge)
-            for (row, edge), number in self._numbers.items()
-        ]
+        """Let `ask` return the questions without an answer once more, as nobody works on them.
+
+        So it is after Ctrl-C, wherever it came.
+        """
+        with self.unbroken():
+            self._find_waiting()
+            self._new = [
+                self._start_question(number)
+                if edge == NONE
+                else self.book.question(number, row, edge)
+                for (row, edge), number in self._numbers.items()
+            ]
+
+    def _find_waiting(self) -> None:
+        """Let all simulations wait for their questions, those too whose answer was never given."""
+        self._slots.clear()
+        if self._search is None or self._is_closed or self.book.to_play[self._root] == OVER:
+            return
+        queue = self._search.driver.queue
+        for slot in queue.waiting():
+            place = self._rows[slot], self._edges[slot]
+            if self._statuses[slot] == OPEN and not self._answer_known(slot, place):
+                self._wait(slot, *place)
+
+    def begin_again(self) -> None:
+        """Let the tree grow again from what is known."""
+        self.is_torn = False
+        self.book.drop_torn()
+        if self._search is not None and not self._is_closed:
+            self._search.close()
+            self._search = None
+        self._kept = None
+        self.ask_again()
 
     def close(self) -> None:
         """End the search: simulations that wait for answers are undone."""
