@@ -149,8 +149,9 @@ class EvaluationQueue:
         return [self._asked[0]] if count == 1 else self._asked[:count].tolist()
 
     def waiting(self) -> list[int]:
-        """The slots of the simulations of a single tree that wait, in the order of their questions."""
-        slots: list[int] = self.stack[: self.num_waiting].tolist()
+        """The slots of the simulations of a single tree that wait, by the order of questions."""
+        from_first = np.roll(self.stack, -int(self.queues["first_waiting"][0]))
+        slots: list[int] = from_first[: self.num_waiting].tolist()
         return sorted(slots, key=self.slots["ticket"].__getitem__)
 
     @property

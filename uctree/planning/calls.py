@@ -10,6 +10,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from functools import partial
 from numbers import Real
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -20,9 +21,9 @@ from uctree.engine import interrupts
 from uctree.engine.options import check_names, whole
 from uctree.errors import UctreeError
 from uctree.mcts import Progress, checked_budget
+from uctree.planning.answers import AnswerAtOnce, answers_at_once
 from uctree.planning.planner import Planner
 from uctree.planning.problem import (
-    Checked,
     Problem,
     Question,
     add_costs,
@@ -33,6 +34,7 @@ from uctree.planning.problem import (
     driven_async,
     is_async,
     is_awaitable,
+    playout_seed,
     values_of,
 )
 from uctree.planning.world import NOT_GIVEN, OBJECT_PARTS, world_of
@@ -308,7 +310,6 @@ class _Calls:
         self._is_plain = retries == 0 and timeout is None and self.problem.values is None
         self._comes_at_once = self._is_plain and self.problem.actions is not None
         self.outcomes: deque[Outcome] = deque()  # that nobody has taken yet
-        self._keyboard = interrupts.keyboard()
         self._done: SimpleQueue[Outcome] = SimpleQueue()  # by threads and the event loop
         self._waiting: deque[Question] = deque()  # to be answered here
         self._num_elsewhere = 0  # in threads, or in the event loop
@@ -316,12 +317,13 @@ class _Calls:
         self._recent = 0.0  # seconds that a question took lately
         self._seconds: dict[Any, float] = {}  # that calls of a function took lately
         self._batch = _Batch(self)
+        self._answer_at_once: AnswerAtOnce | None = None
         self._costs_here: dict[str, float] = {}  # of the question that is answered in this thread
         self._booking = booking(self._costs_here)
         self._booking.__enter__()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        self._lock = threading.Lock()
+        self._lock, self._threads = threading.Lock(), _Threads()
         if self.problem.is_async:
             self._in_loop()
 
@@ -337,7 +339,7 @@ class _Calls:
             self._num_elsewhere += len(questions)
         elif self.timeout is not None or (self._many and self._recent > SLOW_CALL):
             for question in questions:
-                _start_thread(self._answer_in_thread, question)
+                self._threads.start(self._answer_in_thread, question)
             self._num_elsewhere += len(questions)
         else:
             self._waiting.extend(questions)
@@ -396,7 +398,14 @@ class _Calls:
         if self._many and self._recent > SLOW_CALL:
             return False, None
         began, costs = time.perf_counter(), self._costs_here
-        found = planner.answer_here(self._quick_answer, costs, SLOW_CALL / 2, until)
+        if self._answer_at_once is None:
+            # In a journal, playouts must depend on their states alone.
+            is_in_order = not self._many and not planner.has_journal
+            in_order = playout_seed(self.seed, len(planner.book)) if is_in_order else None
+            self._answer_at_once = answers_at_once(
+                self.problem, self.seed, self._knows, in_order=in_order
+            )
+        found = planner.answer_here(self._answer_at_once, costs, SLOW_CALL / 2, until)
         if found.num_answers:
             self._recent = 0.5 * (self._recent + (time.perf_counter() - began) / found.num_answers)
         if found.failure is None:
@@ -404,16 +413,6 @@ class _Calls:
         outcome = *found.failure, dict(costs)
         costs.clear()
         return False, outcome
-
-    def _quick_answer(self, state: Any, action: Any, player: int, source: int) -> Checked | None:
-        keyboard = self._keyboard
-        keyboard.is_postponed = False  # as in a block of `allowed`, for a tenth of the time
-        if keyboard.is_waiting:
-            interrupts.check()
-        try:
-            return self.problem.quick_answer(state, action, player, source, self.seed, self._knows)
-        finally:
-            keyboard.is_postponed = True
 
     def _answer(self, question: Question) -> Outcome:
         """The answer to a question, by calls from this thread."""
@@ -596,7 +595,7 @@ class _Calls:
             else:
                 future.set_exception(error)
 
-        _start_thread(contextvars.copy_context().run, run)
+        self._threads.start(contextvars.copy_context().run, run)
         return future
 
     async def _call_async(
@@ -615,28 +614,31 @@ class _Calls:
         raise AssertionError("unreachable")
 
     async def _given_async(self, function: Any, arguments: Any) -> Any:
+        if self.timeout is None:
+            return await self._given_in_loop(function, arguments)
         try:
             async with asyncio.timeout(self.timeout):
-                if self._seconds.get(function, 0.0) > SLOW_CALL and not is_async(function):
-                    given = await asyncio.wrap_future(self._begun(function, arguments))
-                else:
-                    began = time.perf_counter()
-                    given = function(*arguments)
-                    self._seconds[function] = time.perf_counter() - began
-                if is_awaitable(given):
-                    given = await given
-                return given
+                return await self._given_in_loop(function, arguments)
         except TimeoutError as error:
-            if self.timeout is None or error.args:
+            if error.args:
                 raise
             raise TimeoutError(f"no answer within {self.timeout} seconds") from None
+
+    async def _given_in_loop(self, function: Any, arguments: Any) -> Any:
+        if self._seconds.get(function, 0.0) > SLOW_CALL and not is_async(function):
+            given = await asyncio.wrap_future(self._begun(function, arguments))
+        else:
+            began = time.perf_counter()
+            given = function(*arguments)
+            self._seconds[function] = time.perf_counter() - began
+        return await given if is_awaitable(given) else given
 
     def _in_loop(self) -> asyncio.AbstractEventLoop:
         """The event loop in its thread, where all further questions are answered."""
         with interrupts.postponed(), self._lock:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
-                _start_thread(_run_loop, self._loop)
+                self._threads.start(_run_loop, self._loop)
             return self._loop
 
     def close(self) -> None:
@@ -644,6 +646,7 @@ class _Calls:
         self._booking.__exit__()
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._loop.stop)
+        self._threads.close()
 
 
 class _Batch:
@@ -682,8 +685,42 @@ class _Batch:
             future.set_result(value)
 
 
-def _start_thread(function: Any, *arguments: Any) -> None:
-    threading.Thread(target=function, args=arguments, daemon=True, name="uctree-plan").start()
+class _Threads:
+    """Threads that wait for work once they have none; a new one is started if none waits.
+
+    They are daemons: a call that never returns does not keep the process alive.
+    """
+
+    def __init__(self) -> None:
+        self._work: SimpleQueue[Callable[[], Any] | None] = SimpleQueue()
+        self._num_idle, self._is_closed, self._lock = 0, False, threading.Lock()
+
+    def start(self, function: Callable[..., Any], *arguments: Any) -> None:
+        """Call a function in one of the threads."""
+        with self._lock:
+            is_new = self._num_idle == 0
+            if not is_new:
+                self._num_idle -= 1
+        if is_new:
+            threading.Thread(target=self._run, daemon=True, name="uctree-plan").start()
+        self._work.put(partial(function, *arguments))
+
+    def _run(self) -> None:
+        while (work := self._work.get()) is not None:
+            work()
+            del work  # and what it holds, until more work comes
+            with self._lock:
+                if self._is_closed:
+                    return
+                self._num_idle += 1
+
+    def close(self) -> None:
+        """Let all threads end, those that work as soon as they have done so."""
+        with self._lock:
+            self._is_closed, num_idle = True, self._num_idle
+            self._num_idle = 0
+        for _ in range(num_idle):
+            self._work.put(None)
 
 
 async def _awaited(given: Any) -> Any:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import struct
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from uctree import evaluators
 from uctree.engine import interrupts
@@ -21,7 +23,8 @@ from uctree.kernels.answers import STATE
 from uctree.kernels.batching import ANSWERED, EXHAUSTED, FAILED, OPEN, SEARCHING
 from uctree.kernels.records import NONE
 from uctree.mcts import checked_budget, result_of, tree_bytes
-from uctree.planning.book import Book
+from uctree.planning.answers import AnswerAtOnce, Parts
+from uctree.planning.book import Book, Known
 from uctree.planning.images import Watch
 from uctree.planning.journal import Journal
 from uctree.planning.lines import Lines
@@ -32,6 +35,7 @@ from uctree.result import SearchResult
 from uctree.selection import Widening, widening
 from uctree.tree import Tree
 
+FEW_ANSWERS = 8  # after which the clock is read, if they take little time
 TIERS = (64, 1024, 8192, 65536)  # kernels are compiled for as many actions
 
 
@@ -138,6 +142,7 @@ class Planner:
         self._root = 0  # the row of the state that is searched
         self._kept: Tree | None = None  # its tree, if there is one from a search before
         self._most_actions, self._gives_priors = 0, False  # of the search
+        self._no_reward = (0.0,) * problem.num_players
         self._is_closed = self._was_solved = False
         self.is_torn = False  # whether a second Ctrl-C may have left something half done
         self._is_asked = False  # whether the question about the start was asked
@@ -199,23 +204,22 @@ class Planner:
             run()
             is_known = False
             for slot in take():
-                row, index = rows[slot], edges[slot]
-                if self._answer_known(slot, row, index):
+                place = rows[slot], edges[slot]
+                if self._answer_known(slot, place):
                     is_known = True
                 else:
-                    self._wait(slot, row, index)
+                    self._wait(slot, *place)
 
     def answer_here(
-        self, answer: Callable[[Any, Any, int, int], Checked | None], costs: dict[str, float],
-        seconds: float, until: int | None = None,
+        self, answer: AnswerAtOnce, costs: dict[str, float], seconds: float,
+        until: int | None = None,
     ) -> AnsweredHere:  # fmt: skip
         """Search with answers that come at once, until one does not.
 
         It grows the tree that `ask` and `tell` would grow, without a question for each answer.
 
         Args:
-            answer: `answer(state, action, player, seed)` is a checked answer, or None if the
-                question must be asked.
+            answer: see `answers_at_once`.
             costs: where the costs of an answer are booked; new ones end the search.
             seconds: how long to search; questions are asked after twice as long.
             until: how many simulations end the search.
@@ -224,22 +228,29 @@ class Planner:
         if search is None or self._is_closed or book.to_play[self._root] == OVER:
             return AnsweredHere(False, 0, None)
         run, take = search.driver.run_kernel, search.driver.queue.take_questions
-        rows, edges, open_numbers = self._rows, self._edges, self._numbers
-        states, listed, movers, note = book.states, book.actions, book.to_play, book.note_behind
+        rows, edges, states, listed = self._rows, self._edges, book.states, book.actions
+        movers, seed_of, note, write = book.to_play, book.seed, book.note_behind, self._write
         watch, count, failure, waits, is_paid, now = self._watch, 0, None, False, False, clock()
-        end, latest = now + seconds, now + 2 * seconds
+        end, latest, next_look = now + seconds, now + 2 * seconds, 1
+        keyboard = interrupts.keyboard()
         while True:
             run()
             slots = take()
             for slot in slots:
-                row, index = rows[slot], edges[slot]
-                if self._answer_known(slot, row, index):
+                place = row, index = rows[slot], edges[slot]
+                if self._answer_known(slot, place):
                     continue
                 found = None
-                if not waits and index < len(listed[row]) and (row, index) not in open_numbers:
-                    seed = book.seed(row, index)
+                if not waits and index < len(listed[row]) and place not in self._numbers:
+                    seed = seed_of(row, index)
+                    keyboard.is_postponed = False  # as in `interrupts.allowed`, in less time
                     try:
-                        found = answer(states[row], listed[row][index], movers[row], seed)
+                        if keyboard.is_waiting:
+                            interrupts.check()
+                        try:
+                            found = answer(states[row], listed[row][index], movers[row], seed)
+                        finally:
+                            keyboard.is_postponed = True
                     except Exception as error:
                         self._wait(slot, row, index)
                         waits, failure = True, (self._new.pop(), error)
@@ -250,17 +261,19 @@ class Planner:
                     continue
                 count += 1
                 if watch.is_on:
-                    watch.see(found.state)
+                    watch.see(found[0])
                 if self._journal is not None or costs:
                     is_paid = is_paid or bool(costs)
-                    found = self._written_down(row, index, found, costs)
-                behind = note(row, index, found)
+                    found = self._written_down(place, found, costs)
+                known = note(place, found, seed)
                 if book.most_actions > self._most_actions or book.has_priors > self._gives_priors:
                     self._begin()
                     return AnsweredHere(True, count, None)
-                self._write_answer(slot, behind, found.reward)
-                now = clock()
-                waits = now > latest
+                write(slot, known, found[1])
+                if count == next_look:
+                    before, now = now, clock()
+                    waits = now > latest
+                    next_look += FEW_ANSWERS if now - before < seconds / FEW_ANSWERS else 1
             if waits or is_paid or now > end or not slots:
                 break
             if until is not None and search.simulations >= until:
@@ -268,16 +281,17 @@ class Planner:
         return AnsweredHere(bool(slots) and not self._new and failure is None, count, failure)
 
     def _written_down(
-        self, row: int, index: int, found: Checked, costs: dict[str, float]
+        self, place: tuple[int, int], found: Parts, costs: dict[str, float]
     ) -> Checked:
         """An answer with its costs, which are booked, after it was written to the journal."""
+        answer = Checked._make(found)
         if costs:
-            found = found._replace(costs=dict(costs))
+            answer = answer._replace(costs=dict(costs))
             add_costs(self.costs, costs)
             costs.clear()
         if self._journal is not None:
-            self._journal.note(self.book.question(0, row, index), found)
-        return found
+            self._journal.note(self.book.question(0, *place), answer)
+        return answer
 
     def _wait(self, slot: int, row: int, index: int) -> None:
         """Let a simulation wait for the answer to a question, which is new unless it was asked.
@@ -362,9 +376,9 @@ class Planner:
             self._begin()
             return
         for slot in self._slots.pop(question.number, ()):
-            row, index = self._rows[slot], self._edges[slot]
-            if not self._answer_known(slot, row, index):
-                self._wait(slot, row, index)
+            place = self._rows[slot], self._edges[slot]
+            if not self._answer_known(slot, place):
+                self._wait(slot, *place)
 
     def advance(self, action: Any, *, reuse: bool = True) -> None:
         """Go on from the state behind an action (or outcome) of the root, as the episode did.
@@ -419,9 +433,9 @@ class Planner:
             return
         queue = self._search.driver.queue
         for slot in queue.waiting():
-            row, index = self._rows[slot], self._edges[slot]
-            if self._statuses[slot] == OPEN and not self._answer_known(slot, row, index):
-                self._wait(slot, row, index)
+            place = self._rows[slot], self._edges[slot]
+            if self._statuses[slot] == OPEN and not self._answer_known(slot, place):
+                self._wait(slot, *place)
 
     def begin_again(self) -> None:
         """Let the tree grow again from what is known."""
@@ -440,6 +454,11 @@ class Planner:
         if self._search is not None and not self._is_closed:
             self._was_solved, self._is_closed = self.is_solved, True
             self._search.close()
+
+    @property
+    def has_journal(self) -> bool:
+        """Whether answers are written to a journal."""
+        return self._journal is not None
 
     @property
     def num_waiting(self) -> int:
@@ -515,11 +534,13 @@ class Planner:
         queue = search.driver.queue
         queue.queues["is_ordered"] = self.is_ordered
         self._rows, self._edges = _view(queue.leaves["row"]), _view(queue.leaves["edge"])
-        self._values = _view(queue.values)
-        answers, self._logits = queue.answers, queue.logits
-        self._rewards, self._statuses = _view(answers["reward"]), _view(answers["status"])
-        self._answer_rows, self._counts = _view(answers["row"]), _view(answers["count"])
-        self._movers = _view(answers["mover"])
+        self._logits, self._statuses = queue.logits, _view(queue.answers["status"])
+        # One call of `struct` writes an answer faster than NumPy or several views do.
+        players = self.problem.num_players
+        self._answers, self._values = _bytes(queue.answers), _bytes(queue.values)
+        self._answer_size = queue.answers.itemsize
+        self._pack_answer = struct.Struct(f"={players}d4q").pack_into
+        self._pack_values = struct.Struct(f"={players}d").pack_into
         search.prepare_root(self._answer_root)
         if queue.queues["phase"][0] != SEARCHING:
             queue.queues["phase"] = SEARCHING
@@ -582,52 +603,46 @@ class Planner:
     def _answer_root(self) -> None:
         assert self._search is not None
         for slot in self._search.driver.queue.take_questions():
-            self._answer_known(slot, self._rows[slot], self._edges[slot])
+            self._answer_known(slot, (self._rows[slot], self._edges[slot]))
 
-    def _answer_known(self, slot: int, row: int, index: int) -> bool:
+    def _answer_known(self, slot: int, place: tuple[int, int]) -> bool:
         """Write what the book knows about an edge or a state to a slot; False if it is unknown."""
         book = self.book
-        if index != NONE:
-            found = book.behind.get((row, index))
-            if found is None:
-                if (row, index) in book.failed:
-                    self._statuses[slot] = FAILED
-                    return True
-                if row in book.num_actions and book.num_actions[row] <= index:
-                    self._statuses[slot] = EXHAUSTED
-                    return True
-                return False
-            row, reward = found
-            self._write_answer(slot, row, reward)
+        found = book.behind.get(place)
+        if found is not None:
+            self._write(slot, book.known(found[0]), found[1])
+            return True
+        row, index = place
+        if index == NONE:
+            self._write(slot, book.known(row), self._no_reward)
+        elif book.failed and place in book.failed:
+            self._statuses[slot] = FAILED
+        elif book.num_actions and book.num_actions.get(row, index + 1) <= index:
+            self._statuses[slot] = EXHAUSTED
         else:
-            self._write_answer(slot, row, ())
+            return False
         return True
 
-    def _write_answer(self, slot: int, row: int, reward: tuple[float, ...]) -> None:
+    def _write(self, slot: int, known: Known, reward: tuple[float, ...]) -> None:
         """Write to a slot what is known of a state, and what the edge before it paid."""
-        book = self.book
-        if len(reward) == 1:
-            self._rewards[slot, 0] = reward[0]
-            self._values[slot, 0] = book.values[row][0]
-        else:
-            for player, part in enumerate(reward):
-                self._rewards[slot, player] = part
-            for player, part in enumerate(book.values[row]):
-                self._values[slot, player] = part
-        weights = book.weights[row]
+        row, mover, count, weights, value = known
         if weights is not None:
             self._logits[slot, : len(weights)] = weights
         elif self._gives_priors:
             self._logits[slot] = 0.0
-        self._answer_rows[slot] = row
-        self._movers[slot] = book.to_play[row]
-        self._counts[slot] = book.count(row)
-        self._statuses[slot] = ANSWERED
+        size, num_players = self._answer_size, len(value)
+        self._pack_values(self._values, 8 * num_players * slot, *value)
+        self._pack_answer(self._answers, size * slot, *reward, ANSWERED, row, count, mover)
 
 
 def _view(array: Any) -> Any:
     """A memoryview, whose numbers are read and written faster than those of an array."""
     return memoryview(array)
+
+
+def _bytes(array: np.ndarray) -> memoryview:
+    """The memory of an array."""
+    return memoryview(array.view(np.uint8).reshape(-1))
 
 
 def _check_options(problem: Problem, options: dict[str, Any]) -> None:
