@@ -10,6 +10,8 @@ import sys
 import venv
 from pathlib import Path
 
+import pytest
+
 import uctree
 
 ROOT = Path(__file__).parent.parent

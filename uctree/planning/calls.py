@@ -351,7 +351,7 @@ class _Calls:
             self._waiting.extend(questions)
 
     def wait(self, deadline: float) -> None:
-        """Wait for an answer until the deadline at the latest, and move all that came to `outcomes`.
+        """Wait for an answer until the deadline at the latest; all that came are in `outcomes`.
 
         A wait that Ctrl-C cuts may lose what it has just got, so this one is not to be cut.
         """
@@ -369,7 +369,7 @@ class _Calls:
             patience = 0.0
 
     def rest(self) -> Iterator[Outcome]:
-        """Yield what has come and was not taken, with what was booked for answers that never came."""
+        """Yield what has come and was not taken, and what answers cost that never came."""
         yield from self.outcomes
         while not self._done.empty():
             yield self._done.get()
