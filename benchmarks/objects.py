@@ -244,14 +244,19 @@ def peers() -> list[dict[str, Any]]:
     rows = []
     for kind, num in ((TicTacToe, 2000), (ConnectFour, 500)):
         world = as_world(kind.start())
-        calls = {"uctree": partial(uctree.plan, world, num_simulations=num, seed=1),
-                 "mctspy": partial(by_mctspy, kind, num), "mcts": partial(by_mcts, kind, num)}  # fmt: skip
+        calls = {
+            "uctree": partial(uctree.plan, world, num_simulations=num, seed=1),
+            "mctspy": partial(by_mctspy, kind, num),
+            "mcts": partial(by_mcts, kind, num),
+        }
         rows += ratios(calls, num, game=kind.__name__, leaves="playouts")
     for kind, num in itertools.product((TicTacToe, ConnectFour), (500, 2000, 10_000)):
         world = as_world(kind.start(), value=lambda state: (judged(state), -judged(state)))
-        calls = {"uctree": partial(uctree.plan, world, num_simulations=num, seed=1),
-                 "mctspy": partial(by_mctspy, kind, num, lambda node: judged(node.state)),
-                 "mcts": partial(by_mcts, kind, num, rolloutPolicy=judged)}  # fmt: skip
+        calls = {
+            "uctree": partial(uctree.plan, world, num_simulations=num, seed=1),
+            "mctspy": partial(by_mctspy, kind, num, lambda node: judged(node.state)),
+            "mcts": partial(by_mcts, kind, num, rolloutPolicy=judged),
+        }
         rows += ratios(calls, num, game=kind.__name__, leaves="evaluated")
     return rows
 
@@ -261,9 +266,7 @@ def judged(state: TicTacToe) -> int:
     return state.winner or hash(state.cells) % 3 - 1
 
 
-def by_mctspy(
-    kind: type[TicTacToe], num: int, rollout: Callable[[Any], int] | None = None
-) -> None:
+def by_mctspy(kind: type[TicTacToe], num: int, rollout: Callable[[Any], int] | None = None) -> None:
     from mctspy.tree.nodes import TwoPlayersGameMonteCarloTreeSearchNode as Node
     from mctspy.tree.search import MonteCarloTreeSearch
 

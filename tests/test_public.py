@@ -92,6 +92,26 @@ def test_the_example_of_a_round_trip_finds_a_short_one():
     assert ", 0.00% above the shortest trip" in printed
 
 
+def test_every_link_between_pages_leads_to_a_heading():
+    pages = [ROOT / "README.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("benchmarks/*.md")]
+    links = 0
+    for page in [*pages, ROOT / "CONTRIBUTING.md"]:
+        text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+        for target, anchor in re.findall(r"\]\(([^)#: ]*\.md)?#([^)]+)\)", text):
+            links += 1
+            other = page.parent / target if target else page
+            assert other.exists(), f"{page.name} links to {target}, which does not exist"
+            assert anchor in _anchors(other), f"{page.name} links to {target}#{anchor}"
+    assert links > 40
+
+
+def _anchors(page):
+    """What the headings of a page are called in links, as GitHub and others name them."""
+    text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+    names = re.findall(r"^#+ +(.+?) *$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", name.lower()).replace(" ", "-") for name in names}
+
+
 def test_the_readme_shows_what_its_searches_print():
     """All but speeds and times: the board, the value, the expected line, the table of actions."""
     text = (ROOT / "README.md").read_text()

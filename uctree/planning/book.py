@@ -157,7 +157,8 @@ class Book:
         return known
 
     def _new_row(self, answer: Checked | tuple[Any, ...], seed: int) -> Known:
-        state, _, to_play, _, actions, weights, value, _, _ = answer
+        parts: tuple[Any, ...] = answer
+        state, _, to_play, _, actions, weights, value, _, _ = parts
         row, count = len(self.states), len(actions)
         self.states.append(state)
         self.to_play.append(to_play)

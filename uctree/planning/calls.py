@@ -351,7 +351,7 @@ class _Calls:
             self._waiting.extend(questions)
 
     def wait(self, deadline: float) -> None:
-        """Wait for an answer until the deadline at the latest; all that came are in `outcomes`.
+        """Wait for an answer until the deadline at most, and move all that came to `outcomes`.
 
         A wait that Ctrl-C cuts may lose what it has just got, so this one is not to be cut.
         """
@@ -369,7 +369,7 @@ class _Calls:
             patience = 0.0
 
     def rest(self) -> Iterator[Outcome]:
-        """Yield what has come and was not taken, and what answers cost that never came."""
+        """Yield what came and was not taken, with what was booked for answers that never came."""
         yield from self.outcomes
         while not self._done.empty():
             yield self._done.get()
@@ -701,15 +701,16 @@ class _Threads:
 
     def __init__(self) -> None:
         self._work: SimpleQueue[Callable[[], Any] | None] = SimpleQueue()
-        self._num_idle, self._is_closed, self._lock = 0, False, threading.Lock()
+        self._num_threads = self._num_idle = 0
+        self._is_closed, self._lock = False, threading.Lock()
 
     def start(self, function: Callable[..., Any], *arguments: Any) -> None:
         """Call a function in one of the threads."""
         with interrupts.shielded():  # a thread that nobody knows of would never end
             with self._lock:
                 is_new = self._num_idle == 0
-                if not is_new:
-                    self._num_idle -= 1
+                self._num_idle -= not is_new
+                self._num_threads += is_new
             if is_new:
                 threading.Thread(target=self._run, daemon=True, name="uctree-plan").start()
             self._work.put(partial(function, *arguments))
@@ -726,9 +727,8 @@ class _Threads:
     def close(self) -> None:
         """Let all threads end, those that work as soon as they have done so."""
         with self._lock:
-            self._is_closed, num_idle = True, self._num_idle
-            self._num_idle = 0
-        for _ in range(num_idle):
+            self._is_closed = True
+        for _ in range(self._num_threads):
             self._work.put(None)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -17,6 +18,7 @@ from uctree.engine import interrupts
 from uctree.engine.compose import Composition, compose
 from uctree.engine.driver import MOST_SIMULATIONS, TreeSearch
 from uctree.engine.options import Options, check_names, resolve, whole
+from uctree.engine.queue import EvaluationQueue
 from uctree.errors import IllegalAction, UctreeError
 from uctree.game import OVER, Game
 from uctree.kernels.answers import STATE
@@ -193,12 +195,8 @@ class Planner:
     def _run(self) -> None:
         """Simulate until all simulations wait for answers, or the budget is used up."""
         driver = self._search.driver  # type: ignore[union-attr]
-        run, take, rows, edges = (
-            driver.run_kernel,
-            driver.queue.take_questions,
-            self._rows,
-            self._edges,
-        )
+        run, take = self._run_kernel, driver.queue.take_questions
+        rows, edges = self._rows, self._edges
         is_known = True
         while is_known:
             run()
@@ -227,7 +225,7 @@ class Planner:
         search, book, clock = self._search, self.book, time.perf_counter
         if search is None or self._is_closed or book.to_play[self._root] == OVER:
             return AnsweredHere(False, 0, None)
-        run, take = search.driver.run_kernel, search.driver.queue.take_questions
+        run, take = self._run_kernel, search.driver.queue.take_questions
         rows, edges, states, listed = self._rows, self._edges, book.states, book.actions
         movers, seed_of, note, write = book.to_play, book.seed, book.note_behind, self._write
         watch, count, failure, waits, is_paid, now = self._watch, 0, None, False, False, clock()
@@ -534,13 +532,9 @@ class Planner:
         queue = search.driver.queue
         queue.queues["is_ordered"] = self.is_ordered
         self._rows, self._edges = _view(queue.leaves["row"]), _view(queue.leaves["edge"])
-        self._logits, self._statuses = queue.logits, _view(queue.answers["status"])
-        # One call of `struct` writes an answer faster than NumPy or several views do.
-        players = self.problem.num_players
-        self._answers, self._values = _bytes(queue.answers), _bytes(queue.values)
-        self._answer_size = queue.answers.itemsize
-        self._pack_answer = struct.Struct(f"={players}d4q").pack_into
-        self._pack_values = struct.Struct(f"={players}d").pack_into
+        self._statuses = _view(queue.answers["status"])
+        self._write = answer_writer(queue, self.problem.num_players, self._gives_priors)
+        self._run_kernel = search.driver.runner()
         search.prepare_root(self._answer_root)
         if queue.queues["phase"][0] != SEARCHING:
             queue.queues["phase"] = SEARCHING
@@ -623,26 +617,47 @@ class Planner:
             return False
         return True
 
-    def _write(self, slot: int, known: Known, reward: tuple[float, ...]) -> None:
-        """Write to a slot what is known of a state, and what the edge before it paid."""
-        row, mover, count, weights, value = known
+
+def answer_writer(
+    queue: EvaluationQueue, num_players: int, gives_priors: bool
+) -> Callable[[int, Known, tuple[float, ...]], None]:
+    """`write(slot, known, reward)`, for what is known of a state and what the edge before it paid.
+
+    It is called for every answer, so names are bound once, and numbers are written by way of views
+    or by a call of `struct`, whichever takes less time.
+    """
+    answers, logits, size = queue.answers, queue.logits, queue.answers.itemsize
+    record = _view(answers.view(np.uint8).reshape(-1))
+    pack = struct.Struct(f"={num_players}d4q").pack_into
+    values, numbers = _view(queue.values), _view(queue.values.reshape(-1))
+
+    def write_priors(slot: int, weights: tuple[float, ...] | None) -> None:
         if weights is not None:
-            self._logits[slot, : len(weights)] = weights
-        elif self._gives_priors:
-            self._logits[slot] = 0.0
-        size, num_players = self._answer_size, len(value)
-        self._pack_values(self._values, 8 * num_players * slot, *value)
-        self._pack_answer(self._answers, size * slot, *reward, ANSWERED, row, count, mover)
+            logits[slot, : len(weights)] = weights
+        else:
+            logits[slot] = 0.0
+
+    def write_one(slot: int, known: Known, reward: tuple[float, ...]) -> None:
+        row, mover, count, weights, value = known
+        if weights is not None or gives_priors:
+            write_priors(slot, weights)
+        numbers[slot] = value[0]
+        pack(record, size * slot, reward[0], ANSWERED, row, count, mover)
+
+    def write(slot: int, known: Known, reward: tuple[float, ...]) -> None:
+        row, mover, count, weights, value = known
+        if weights is not None or gives_priors:
+            write_priors(slot, weights)
+        for player, number in enumerate(value):
+            values[slot, player] = number
+        pack(record, size * slot, *reward, ANSWERED, row, count, mover)
+
+    return write_one if num_players == 1 else write
 
 
 def _view(array: Any) -> Any:
     """A memoryview, whose numbers are read and written faster than those of an array."""
     return memoryview(array)
-
-
-def _bytes(array: np.ndarray) -> memoryview:
-    """The memory of an array."""
-    return memoryview(array.view(np.uint8).reshape(-1))
 
 
 def _check_options(problem: Problem, options: dict[str, Any]) -> None:

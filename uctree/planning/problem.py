@@ -567,6 +567,8 @@ def as_vector(given: Any, num_players: int, player: int) -> tuple[float, ...]:
     plain = _plain_vector(given, num_players)
     if plain is not None:
         return plain
+    if given.__class__ is float and given == 0.0:
+        return (0.0,) * num_players
     number = _as_float(given)
     if number == number:
         vector = [0.0] * num_players
