@@ -431,7 +431,7 @@ def test_one_player_of_long_episodes_takes_the_best_of_what_was_tried_by_default
         assert resolve(other).backup == backup.mean()
 
 
-def test_the_more_simulations_the_longer_are_the_episodes_whose_mean_is_taken_by_default(monkeypatch):
+def test_the_default_backup_of_one_player_depends_on_the_budget(monkeypatch):
     monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
     game = rg.game_of(rg.random_tables(num_players=1), max_plies=6)  # 4 actions: 88 simulations
     few, many = (uctree.search(game, num_simulations=n) for n in (80, 90))
