@@ -563,6 +563,7 @@ class BatchedSearch:
         self._has_pieces = self.options.evaluator.batch is None
         self._budgets = np.zeros(num_trees, np.int64)
         self._pieces, self._num_begun = Pieces(self.FIRST_PIECE), 0  # of all trees
+        self._are_cut = False  # whether some budgets have several pieces
         worker.queue.queues["resumes_first"] = True  # answers come in batches
         if self._latent is not None:
             roots = self._storage.root_arrays["roots"]
@@ -612,7 +613,10 @@ class BatchedSearch:
         queues["has_noise"][index] = noise
         self._num_searching = int(np.count_nonzero(queues["phase"]))
         if self._has_pieces:
-            queues["piece"][index] = self._take_pieces(index)
+            piece = min(num_simulations, self._piece())
+            queues["piece"][index] = piece
+            self._num_begun += piece * len(index)
+            self._are_cut |= piece < num_simulations
 
     def step(self) -> np.ndarray:
         """Evaluate one batch of leaves; returns the trees whose budgets are now used up."""
@@ -634,32 +638,30 @@ class BatchedSearch:
         """The trees whose budgets are used up; those with a new root begin theirs."""
         driver, phases = self._driver, self._driver.queue.queues["phase"]
         driver.begin_budgets([0, 0])
-        if self._has_pieces:
+        if self._are_cut:
             self._begin_pieces()
         done = np.flatnonzero(phases == FINISHED)
         phases[done] = IDLE
         self._num_searching -= len(done)
         if not self._num_searching:
+            self._are_cut = False
             driver.stop_evaluator()
         return done
 
-    def _take_pieces(self, trees: np.ndarray) -> np.ndarray:
-        """How many simulations each of these trees may begin in the next call of the kernel."""
-        simulations = self._storage.tree_arrays()["heads"]["simulations"][trees, 0]
-        simulations[self._driver.queue.queues["phase"][trees] == RESET] = 0
-        share = max(1, self._pieces.size // self._num_searching)
-        pieces = np.minimum(share, self._budgets[trees] - simulations)
-        self._num_begun += int(pieces.sum())
-        return pieces
+    def _piece(self) -> int:
+        """How many simulations a tree may begin before the next look at the clock."""
+        return max(1, self._pieces.size // self._num_searching)
 
     def _begin_pieces(self) -> None:
         """Let every tree continue that is not solved and whose budget is not used up."""
         queues, heads = self._driver.queue.queues, self._storage.tree_arrays()["heads"]
-        goes_on = (queues["phase"] == FINISHED) & (queues["is_solved"] == 0)
-        trees = np.flatnonzero(goes_on & (heads["simulations"][:, 0] < self._budgets))
-        if len(trees):
-            heads["remaining"][trees, 0] = self._take_pieces(trees)
-            queues["phase"][trees] = SEARCHING
+        left = self._budgets - heads["simulations"][:, 0]
+        goes_on = (queues["phase"] == FINISHED) & (queues["is_solved"] == 0) & (left > 0)
+        if goes_on.any():
+            pieces = np.minimum(left[goes_on], self._piece())
+            heads["remaining"][goes_on, 0] = pieces
+            queues["phase"][goes_on] = SEARCHING
+            self._num_begun += int(pieces.sum())
 
     def _size_pieces(self, seconds: float) -> None:
         """Adapt the pieces to the seconds that the last ones took."""
