@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from uctree import specs
 from uctree.engine import interrupts
 from uctree.engine.compile import Kernel, compile_kernel, interpreted
 from uctree.engine.compose import Composition, batch_of, compose, num_blocks
@@ -163,17 +164,23 @@ class Driver:
         """The queue of the first worker; Python evaluators have no other."""
         return self.workers[0].queue
 
-    def run_kernel(self, workers: list[Worker] | None = None) -> int:
+    def run_kernel(
+        self, workers: list[Worker] | None = None, *, first: int | None = None
+    ) -> int:  # fmt: skip
         """Call the kernel and grow the storage as needed.
 
         Returns WAITING if leaves are to be evaluated, else DONE.
+
+        Args:
+            first: the status of a call that was made already, of a single thread.
         """
         workers = workers or self.workers
         queue = workers[0].queue
         while True:
             try:
                 if len(workers) == 1:
-                    status = self._call_one(workers[0])
+                    status = self._call_one(workers[0]) if first is None else first
+                    first = None
                     if status in (DONE, WAITING) and not queue.is_paused:
                         return status  # the usual case first: often this is one simulation
                     statuses = [status]
@@ -197,6 +204,31 @@ class Driver:
             except MemoryError as error:
                 self.clear()
                 raise out_of_memory(self.composition.game) from error
+
+    def runner(self) -> Callable[[], int]:
+        """`run_kernel` for as long as the driver exists; it takes a microsecond less.
+
+        That counts in a plan, where a call often is a single simulation.
+        """
+        worker, storage = self.workers[0], self.storage
+        kernel, queue, data = worker.composition.kernel, worker.queue, worker.composition.game.data
+        if kernel.interpreted or len(self.workers) > 1 or queue.generation is not None:
+            return self.run_kernel
+        call, logits, values = kernel.entry, queue.logits, queue.values
+
+        def run() -> int:
+            if worker._shown is not storage or worker._shown_version != storage.version:
+                return self.run_kernel()
+            try:
+                status: int = call(worker._frame.words, logits, values, data)  # type: ignore[union-attr]
+            except BaseException:
+                self.clear()
+                raise
+            if status in (DONE, WAITING) and not queue.is_paused:
+                return status
+            return self.run_kernel(first=status)
+
+        return run
 
     def evaluate(self) -> None:
         """Let the Python evaluator evaluate the requested leaves."""
@@ -530,7 +562,7 @@ class BatchedSearch:
     FIRST_PIECE = 64  # simulations, of all trees
 
     def __init__(
-        self, game: Game, num_trees: int, *, keeps_trees: bool = True, **options: Any
+        self, game: Game | str, num_trees: int, *, keeps_trees: bool = True, **options: Any
     ) -> None:
         """
         Args:
@@ -539,6 +571,7 @@ class BatchedSearch:
             options: as in `search`: `evaluator`, `selection`,
                 `root_selection`, `root_noise`, `leaves`, `solver` and the like.
         """
+        game = specs.as_game(game)
         if num_trees < 1:
             raise ValueError(f"num_trees must be at least 1; got {num_trees}")
         if game.is_continuous:
@@ -624,7 +657,7 @@ class BatchedSearch:
 
     def step(self) -> np.ndarray:
         """Evaluate one batch of leaves; returns the trees whose budgets are now used up."""
-        with interrupts.postponed():
+        with interrupts.postponed(), interrupts.armed():
             return self._step()
 
     def _step(self) -> np.ndarray:
@@ -718,7 +751,7 @@ class BatchedSearch:
 
     def run(self) -> None:
         """Let all trees use up their budgets."""
-        with interrupts.postponed():
+        with interrupts.postponed(), interrupts.armed():
             while self._num_searching:
                 self._step()
 
