@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import inspect
 import math
 import pickle
 import sys
@@ -336,3 +338,45 @@ def test_a_mistaken_vector_is_told_by_its_number():
 def test_a_mistaken_action_is_told_by_its_number():
     with pytest.raises(UctreeError, match="--moves, number 2: '9' is not a legal action"):
         specs.play_actions(uctree.games.connect_four(), ["1", "9"], option="--moves")
+
+
+# Where public functions are; those of `adapters.openspiel` take a game of OpenSpiel.
+PUBLIC = [
+    "uctree", "uctree.continuous", "uctree.regret", "uctree.continuous.budgets",
+    "uctree.principle", "uctree.adapters", "uctree.arena", "uctree.learn", "uctree.learn.exact",
+    "uctree.learn.ladder", "uctree.learn.replies", "uctree.engine.driver",
+]  # fmt: skip
+NOT_OURS = {"openspiel_bot"}
+ARGUMENTS = {"match": {"agents": ["random", "random"]}, "play": {"agents": ["random", "random"]}}
+
+
+def of_games(name):
+    """The public functions and classes of a module whose first argument is `game`."""
+    space = uctree.regret if name == "uctree.regret" else importlib.import_module(name)
+    names = getattr(space, "__all__", None) or [
+        each for each in vars(space) if getattr(vars(space)[each], "__module__", "") == name
+    ]
+    for each in sorted({*names} - NOT_OURS):
+        found = getattr(space, each)
+        if each.startswith("_") or not callable(found) or isinstance(found, types.ModuleType):
+            continue
+        with contextlib.suppress(TypeError, ValueError):  # a class of C has no signature
+            required = [
+                parameter.name for parameter in inspect.signature(found).parameters.values()
+                if parameter.default is parameter.empty
+                and parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.POSITIONAL_ONLY)
+            ]  # fmt: skip
+            if required[:1] == ["game"] and (inspect.isfunction(found) or "Search" in each):
+                yield each, found, required[1:]
+
+
+@pytest.mark.parametrize("module", PUBLIC)
+def test_every_function_that_takes_a_game_takes_its_text(module):
+    found = list(of_games(module))
+    assert found
+    for name, function, others in found:
+        arguments = [ARGUMENTS.get(name, {}).get(each) for each in others]
+        with pytest.raises(UctreeError, match=r"unknown game 'no_such_game'"):
+            function("no_such_game", *arguments)
+        with pytest.raises(TypeError, match=r"expected a uctree\.Game or its name"):
+            function(7, *arguments)

@@ -84,6 +84,30 @@ def test_games_of_openspiel_are_played():
     assert sum(record.returns) == 0
 
 
+def test_environments_of_gymnasium_are_played():
+    gymnasium = pytest.importorskip("gymnasium", reason="Gymnasium is not installed")
+    env = gymnasium.make("CartPole-v1", max_episode_steps=25)
+    env.reset(seed=1)
+    game = arena.world_game(adapters.from_gymnasium(env, horizon=10, truncation="end"))
+    lengths = {}
+    for name, agent in (("plan", arena.PlanAgent(num_simulations=8)), ("left", lambda state: 0)):
+        record = arena.play(game, [agent], seed=3)
+        assert record.returns == (len(record.actions),)  # one for every step
+        lengths[name] = len(record.actions)
+    assert lengths["left"] < 12 < 25 == lengths["plan"]
+
+
+def test_environments_of_pettingzoo_are_played():
+    classic = pytest.importorskip("pettingzoo.classic", reason="PettingZoo is not installed")
+    env = classic.tictactoe_v3.env()
+    env.reset(seed=1)
+    game = arena.world_game(adapters.from_pettingzoo(env))
+    record = arena.play(game, [arena.PlanAgent(num_simulations=6), "random"], seed=3)
+    assert record.end == "over"
+    assert sum(record.returns) == 0
+    assert 5 <= len(record.actions) <= 9
+
+
 def test_a_planning_agent_needs_a_world():
     with pytest.raises(TypeError, match="a plan needs a limit"):
         arena.PlanAgent()

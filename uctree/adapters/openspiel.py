@@ -8,11 +8,10 @@ from operator import methodcaller
 from typing import Any
 
 from uctree.adapters.objects import cloning_problem, library
-from uctree.game import CHANCE, OVER, Game
+from uctree.game import CHANCE, Game
 from uctree.mcts import search
 from uctree.planning.calls import plan
 from uctree.planning.playouts import SeededPlayout
-from uctree.planning.problem import Step
 from uctree.planning.world import World
 
 
@@ -47,18 +46,6 @@ def from_openspiel(
     if state.is_terminal():
         raise ValueError(f"this episode of {game.get_type().short_name} has ended: nothing to plan")
     pays_at_end = game.get_type().reward_model == _pyspiel().GameType.RewardModel.TERMINAL
-    nothing = (0.0,) * game.num_players()
-
-    def apply(state: Any, action: int) -> Step:
-        before = None if pays_at_end else state.returns()
-        state.apply_action(action)
-        over = state.is_terminal()
-        if before is not None:
-            reward = [now - then for now, then in zip(state.returns(), before, strict=True)]
-        else:
-            reward = state.returns() if over else nothing
-        return Step(state, reward, OVER if over else state.current_player(), over)
-
     name = game.get_type().short_name
     copied = _replayed if name in _BROKEN_CLONES else methodcaller("clone")
     evaluation: dict[str, Any] = {"value": value}
@@ -66,9 +53,10 @@ def from_openspiel(
     if value is None and pays_at_end and (game.num_players() == 1 or sums is not None):
         evaluation = {"playout": _compiled_playout(game, num_playouts, sums)}
     problem = cloning_problem(
-        actions=methodcaller("legal_actions"), apply=apply, clone=copied,
-        to_play=methodcaller("current_player"),
-        chance=_chance(game), num_players=game.num_players(), horizon=game.max_game_length() + 1,
+        actions=methodcaller("legal_actions"), clone=copied, over=methodcaller("is_terminal"),
+        change=lambda state, action: state.apply_action(action), returns=methodcaller("returns"),
+        to_play=methodcaller("current_player"), pays_at_end=pays_at_end, chance=_chance(game),
+        num_players=game.num_players(), horizon=game.max_game_length() + 1,
         payoff_range=_payoff_range(game) if pays_at_end else None, key=key,
         show=str, show_action=_show_action, name=name,
         dump=lambda state: state.serialize(), load=lambda text: game.deserialize_state(text),

@@ -33,7 +33,7 @@ def _is_main() -> bool:
 # --- safe points ---------------------------------------------------------------------------------
 
 
-class _Keyboard:
+class Keyboard:
     """What is known of Ctrl-C in the main thread."""
 
     handler: Callable[[int, FrameType | None], Any] = staticmethod(signal.default_int_handler)
@@ -45,7 +45,7 @@ class _Keyboard:
     is_impatient = False  # a second one came while it was shielded
 
 
-_keyboard = _Keyboard()
+_keyboard = Keyboard()
 
 
 def _note(number: int, frame: FrameType | None) -> None:
@@ -70,6 +70,14 @@ def check() -> None:
     """Let Ctrl-C take effect here if it has come."""
     if _keyboard.is_waiting and _is_main():
         _deliver(sys._getframe())
+
+
+def keyboard() -> Keyboard:
+    """That of this thread, for loops in which `allowed` would take too long: they do what it does.
+
+    Only in the main thread it is the one that Ctrl-C changes.
+    """
+    return _keyboard if _is_main() else Keyboard()
 
 
 def was_forced() -> bool:
@@ -240,33 +248,40 @@ def _is_called_by_llvm(frame: FrameType | None) -> bool:
 
 PATIENCE = 0.25  # seconds; two signals within them are one press of the keys
 
-_session = 0  # the number of the last block between `arm` and `disarm`
+_session = 0  # the number of the last block of `armed`
 _is_armed = False
 _pipe: tuple[int, int] | None = None
 
 
-def arm() -> bool:
-    """From now on, let a second Ctrl-C end the process at once; whether `disarm` must be called.
+class armed:
+    """A block in which a second Ctrl-C ends the process at once, if the first one does nothing.
 
     Python handles Ctrl-C when machine code returns. A rule that loops for ever never does. But the
     signal is written to a pipe, and a thread reads it. This is for the main thread, with Python's
     own handler, unless somebody else (asyncio) reads the signals; and not for Windows, where
     Ctrl-Break ends the process.
     """
-    global _session, _is_armed
-    if sys.platform == "win32" or not _is_main():
-        return False
-    if _pipe is None:
-        _open_pipe()  # it stays open, because opening takes longer than a short search may wait
-    _session += 1
-    _is_armed = True
-    return True
 
+    _before = False
+    _is_main = False
 
-def disarm() -> None:
-    """Let Ctrl-C be as before `arm`."""
-    global _is_armed
-    _is_armed = False
+    def __enter__(self) -> None:
+        global _session, _is_armed
+        if sys.platform == "win32" or not _is_main():
+            return
+        if _pipe is None:
+            _open_pipe()  # it stays open, because opening takes longer than a short search may wait
+        self._is_main, self._before = True, _is_armed
+        _session += 1
+        _is_armed = True
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:  # fmt: skip
+        global _is_armed
+        if self._is_main:
+            _is_armed = self._before
 
 
 def _open_pipe() -> None:

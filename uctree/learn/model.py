@@ -25,6 +25,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from uctree import specs
 from uctree.errors import BrokenGame, UctreeError
 from uctree.game import Game
 from uctree.learn import devices
@@ -48,7 +49,7 @@ SMALLEST_SPAN = 1e-5  # of a hidden state that is scaled to [0, 1]
 
 
 def mlp_model(
-    game: Game, *, width: int = 256, latent: int = 128, bounded: bool | None = None, seed: int = 0
+    game: Game | str, *, width: int = 256, latent: int = 128, bounded: bool | None = None, seed: int = 0
 ) -> LearnedModel:
     """An untrained model of layers of `width` neurons; hidden states have `latent` numbers.
 
@@ -56,11 +57,12 @@ def mlp_model(
         bounded: as in `mlp`.
         seed: the same seed gives the same weights.
     """
+    game = specs.as_game(game)
     return _seeded(seed, description_of(game, "mlp_model", width, latent, bounded))
 
 
 def tower_model(
-    game: Game, *, width: int = 32, depth: int = 2, bounded: bool | None = None, seed: int = 0
+    game: Game | str, *, width: int = 32, depth: int = 2, bounded: bool | None = None, seed: int = 0
 ) -> LearnedModel:
     """An untrained model of residual blocks, for planes; hidden states are `width` planes.
 
@@ -69,6 +71,7 @@ def tower_model(
         bounded: as in `mlp`.
         seed: the same seed gives the same weights.
     """
+    game = specs.as_game(game)
     if len(game.observation_shape or ()) != 3:
         raise BrokenGame(
             f"a tower needs planes, [channels, rows, cols]; {game.name} has "
@@ -78,7 +81,7 @@ def tower_model(
 
 
 def default_model(
-    game: Game, *, kind: str | None = None, width: int | None = None, depth: int | None = None,
+    game: Game | str, *, kind: str | None = None, width: int | None = None, depth: int | None = None,
     seed: int = 0,
 ) -> LearnedModel:  # fmt: skip
     """An untrained model: a tower for planes of more than 16 cells, otherwise an mlp.
@@ -87,6 +90,7 @@ def default_model(
         kind: "tower" or "mlp" instead.
         depth: the blocks of a tower, or the numbers of an mlp's hidden state.
     """
+    game = specs.as_game(game)
     shape = game.observation_shape or ()
     if kind is None:
         kind = "tower" if len(shape) == 3 and math.prod(shape[1:]) > SMALL_BOARD else "mlp"
