@@ -49,7 +49,12 @@ SMALLEST_SPAN = 1e-5  # of a hidden state that is scaled to [0, 1]
 
 
 def mlp_model(
-    game: Game | str, *, width: int = 256, latent: int = 128, bounded: bool | None = None, seed: int = 0
+    game: Game | str,
+    *,
+    width: int = 256,
+    latent: int = 128,
+    bounded: bool | None = None,
+    seed: int = 0,
 ) -> LearnedModel:
     """An untrained model of layers of `width` neurons; hidden states have `latent` numbers.
 
@@ -81,8 +86,8 @@ def tower_model(
 
 
 def default_model(
-    game: Game | str, *, kind: str | None = None, width: int | None = None, depth: int | None = None,
-    seed: int = 0,
+    game: Game | str, *, kind: str | None = None, width: int | None = None,
+    depth: int | None = None, seed: int = 0,
 ) -> LearnedModel:  # fmt: skip
     """An untrained model: a tower for planes of more than 16 cells, otherwise an mlp.
 
