@@ -82,6 +82,7 @@ QUEUE = np.dtype(
         ("num_asked", np.int64),  # questions so far
         ("first_waiting", np.int64),  # where the simulations that wait begin on the stack
         ("keeps_priors", np.int64),  # whether nodes keep the log-priors of all their actions
+        ("rests_at", np.int64),  # at how many simulations the kernel returns; 0 for never
         *gumbel.HALVING_FIELDS,
     ]
 )
@@ -165,6 +166,8 @@ def step_tree(batch: Batch, number: int, logits: np.ndarray, values: np.ndarray,
     num_slots = batch.slots.shape[0] // batch.heads.shape[0]
     is_entered = False
     while True:
+        if HAS_ANSWERS and not IMAGINES and 0 < queue.rests_at <= tree.simulations:
+            return DONE
         if (
             HAS_ANSWERS
             and not IMAGINES
