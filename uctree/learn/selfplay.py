@@ -79,11 +79,12 @@ def network_evaluator(network: Any, game: Game, options: Options) -> Evaluator:
         evaluator = network.evaluator(game, leaves=options.leaves, device=options.device)
         return evaluator
     inference = load_module("uctree.learn.inference")
+    given = {"symmetries": options.evaluation_symmetries, "leaves": options.leaves}
     make = inference.onnx_evaluator
     if not isinstance(network, bytes):
         load_module("uctree.learn.devices").choose(options.device).place(network)
-        make = inference.evaluator
-    evaluator = make(network, game, symmetries=options.evaluation_symmetries, leaves=options.leaves)
+        make, given = inference.evaluator, given | {"precision": options.precision}
+    evaluator = make(network, game, **given)
     return evaluator
 
 
