@@ -198,10 +198,9 @@ def test_one_episode_can_be_learned_by_heart(tmp_path):
     """All losses fall to their floor, also that of consistency, over all plies and beyond."""
     _, (before, found) = learned_by_heart(tmp_path)
     assert before.consistency.max() > 0.3
-    for name, floor in (
-        ("value", 0.01), ("policy", 0.02), ("reward", 0.01), ("turn", 0.02), ("consistency", 0.02)
-    ):  # fmt: skip
-        assert getattr(found, name).max() < floor, name
+    assert before.value.max() > 0.5
+    for name in NAMES:
+        assert getattr(found, name).max() < 0.03, name
 
 
 def test_a_model_of_ones_own_has_squared_errors():

@@ -310,6 +310,20 @@ def _two_layers(num_inputs: int, width: int, num_outputs: int) -> nn.Sequential:
     )
 
 
+def _projections(num_inputs: int, width: int) -> tuple[nn.Sequential, nn.Sequential]:
+    """Projection and predictor of the consistency loss, with 128 numbers.
+
+    Batch norms take away what all states have in common. Without them all projections point the
+    same way from the beginning, and the loss teaches nothing.
+    """
+    projection = nn.Sequential(
+        nn.Flatten(), nn.Linear(num_inputs, width), nn.BatchNorm1d(width), nn.ReLU(),
+        nn.Linear(width, 128), nn.BatchNorm1d(128, affine=False),
+    )  # fmt: skip
+    predictor = nn.Sequential(nn.Linear(128, 64), nn.BatchNorm1d(64), nn.ReLU(), nn.Linear(64, 128))
+    return projection, predictor
+
+
 def _head(num_inputs: int, width: int, num_outputs: int) -> nn.Sequential:
     *before, last = _two_layers(num_inputs, width, num_outputs)
     assert isinstance(last, nn.Linear)
@@ -332,8 +346,7 @@ class _Layers(nn.Module):
         self.turn = _head(latent, narrow, num_turns)
         self.policy = _head(latent, width, num_actions)
         self.value = _head(latent, narrow, num_values)
-        self.projection = _two_layers(latent, width, 128)
-        self.predictor = _two_layers(128, 64, 128)
+        self.projection, self.predictor = _projections(latent, width)
 
     def represent(self, observations: Tensor) -> Any:
         return self.representation(observations)
@@ -377,8 +390,7 @@ class _Planes(nn.Module):
             _Cells(width, num_actions - num_cells) if per_cell
             else _plane_head(width, num_cells, num_actions)
         )  # fmt: skip
-        self.projection = _two_layers(width * num_cells, 256, 128)
-        self.predictor = _two_layers(128, 64, 128)
+        self.projection, self.predictor = _projections(width * num_cells, 256)
 
     def represent(self, observations: Tensor) -> Any:
         return self.representation(observations)

@@ -379,6 +379,11 @@ def _conflicts(options: Options, game: Game) -> list[str]:
             'algorithm="muzero"',
         ),
         (
+            is_muzero and options.batch_size == 1 and options.consistency_weight > 0,
+            "batch_size=1: the consistency loss compares positions of a batch; use a larger one, "
+            "or consistency_weight=0",
+        ),
+        (
             bool(options.playout_iterations) and game.environment is not None,
             f"playout_iterations={options.playout_iterations}: {game.name} is an environment "
             "without rules, which playouts need; omit the option",
