@@ -101,9 +101,6 @@ def cartpole(folder: Path, seed: int, cpu_minutes: float) -> dict[str, Any]:
 
 
 def breakout(folder: Path, seed: int, cpu_minutes: float) -> dict[str, Any]:
-    import minatar.gym
-
-    minatar.gym.register_envs()
     options = {"num_simulations": 16, "value_plies": 5, "draws": 4.0, "network": "tower"}
     return _in_environment("gymnasium:MinAtar/Breakout-v1", folder, seed, cpu_minutes, options)
 

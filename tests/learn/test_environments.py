@@ -130,6 +130,17 @@ def test_planes_of_yes_and_no_become_planes_of_1_and_minus_1():
     world.close()
 
 
+@pytest.mark.peer
+def test_minatar_is_played_by_its_name():
+    pytest.importorskip("minatar", reason="minatar is not installed")
+    game = environment("gymnasium:MinAtar/Breakout-v1")
+    assert (game.observation_shape, game.num_actions, game.max_plies) == ((4, 10, 10), 3, None)
+    played = play_environment(game, lambda states, seeds: [0] * len(states), [1, 2])
+    for each in played:  # without a paddle that moves, the ball is lost soon
+        assert len(each.actions) < 100
+        assert set(np.unique(each.states[0]["observation"])) == {-1.0, 1.0}
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
