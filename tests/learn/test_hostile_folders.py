@@ -233,7 +233,7 @@ def test_what_a_model_has_learned_from_is_checked(model_run, game, arrays, messa
 
 def test_searches_made_again_of_no_position_are_left_out(model_run, game):
     with Run.begin(model_run, game) as run:
-        algorithm, states = make_algorithm(run), np.zeros(1, game.dtype)
+        algorithm, states = make_algorithm(run), np.array([game.play([0])], game.dtype)
         policy, values = [([0], [1.0])], np.ones((1, 2))
         for number in (0, 10**15, 2**62):
             found = make_reanalysed(game, np.array([number]), states, policy, values)
