@@ -203,11 +203,10 @@ def test_a_run_learns_on_from_what_is_left_of_its_replay(game, tmp_path, damage,
         pattern = "*.index" if damage == "index cut off" else "*.positions"
         (path,) = (folder / "replay").glob(pattern)
         os.truncate(path, path.stat().st_size // 4)
-    train(game, folder, 4, **options)
+    assert train(game, folder, 4, **options).warnings
     run = train(game, folder, 5, **options)  # numbers of positions were given a second time
     steps = [row["steps"] for row in run.metrics("learning")]
     assert steps[2] < steps[3] < steps[4]
-    assert run.warnings
     assert run.checkpoint().replay_end == run.replay.end
 
 
@@ -306,11 +305,16 @@ def test_losses_that_are_no_numbers_end_it_with_a_diagnosis_and_the_last_checkpo
 
 
 class SmallModel(torch.nn.Module):
-    """A custom model; its values are NaN after `good_steps` steps."""
+    """A custom model; its values are NaN after so many steps, or answers for roots."""
 
-    def __init__(self, game, good_steps=10**9):
+    def __init__(self, game, good_steps=10**9, good_answers=10**9):
         super().__init__()
-        self.game, self.good_steps, self.steps = game, good_steps, 0
+        self.good_steps, self.good_answers, self.steps, self.answers = (
+            good_steps,
+            good_answers,
+            0,
+            0,
+        )
         size = int(np.prod(game.observation_shape))
         self.body, self.after = torch.nn.Linear(size, 8), torch.nn.Linear(8, 8)
         self.policy = torch.nn.Linear(8, game.num_actions)
@@ -318,6 +322,7 @@ class SmallModel(torch.nn.Module):
 
     def initial(self, observations):
         self.steps += self.training
+        self.answers += not self.training
         return self._answers(torch.relu(self.body(observations.flatten(1))))
 
     def recurrent(self, hidden, actions):
@@ -326,7 +331,7 @@ class SmallModel(torch.nn.Module):
 
     def _answers(self, hidden):
         values = torch.tanh(self.value(hidden))
-        if self.steps > self.good_steps:
+        if self.steps > self.good_steps or self.answers > self.good_answers:
             values = values * torch.nan
         return hidden, self.policy(hidden), values
 
@@ -341,14 +346,16 @@ def test_a_model_whose_losses_are_no_numbers_ends_a_training_with_a_diagnosis(ga
 
 
 def test_a_model_whose_answers_are_no_numbers_ends_self_play_with_the_message(game, tmp_path):
-    broken = SmallModel(game)
     given = SMALL | {"algorithm": "muzero", "inference": "torch", "playout_iterations": 0}
-    training.train(game, tmp_path / "run", network=broken, **given, max_iterations=1)
-    broken.good_steps = -1
-    with pytest.raises(UctreeError, match=r"self-play of tic_tac_toe fails: .*nan"):
-        training.train(game, tmp_path / "run", network=broken, max_iterations=2)
-    with pytest.raises(UctreeError, match=r"not finite"):
-        training.train(game, tmp_path / "other", network=broken, **given, max_iterations=1)
+    broken = SmallModel(game, good_answers=3)
+    with pytest.raises(UctreeError) as failure:
+        training.train(game, tmp_path / "run", network=broken, **given, max_iterations=1)
+    assert "self-play of tic_tac_toe fails: 0 episodes were played" in str(failure.value)
+    assert "learned model: model gave a value or prior that is not a finite" in str(failure.value)
+    assert str(failure.value).endswith("It happened after the actions [] from the root")
+    broken = SmallModel(game, good_answers=0)
+    with pytest.raises(UctreeError, match=r"SmallModel.initial returned .* not finite"):
+        training.train(game, tmp_path / "run", network=broken, max_iterations=1)
 
 
 def test_a_network_of_the_wrong_shape_is_refused(game, tmp_path):
@@ -563,10 +570,10 @@ def test_a_checkpoint_that_was_not_measured_is_measured_later(game, tmp_path):
     assert len(train(game, tmp_path / "run", 1, ladder_games=2).metrics("ladder")) == 1
 
 
-def test_a_weaker_checkpoint_than_before_is_logged_as_a_fall(tmp_path, monkeypatch):
+def test_a_weaker_checkpoint_than_before_is_logged_as_a_fall(game, tmp_path, monkeypatch):
     strengths = iter([1.0, 5.0, 2.0, 6.0])
     monkeypatch.setattr(training, "strength", lambda found: next(strengths))
-    run = train(games.nim(), tmp_path / "run", 4, ladder_games=2, keep_checkpoints=1)
+    run = train(game, tmp_path / "run", 4, ladder_games=2, keep_checkpoints=1)
     (fallen,) = run.metrics("fall")
     assert (fallen["iteration"], fallen["best"]) == (3, 2)
     assert (
