@@ -69,8 +69,8 @@ PLAYOUTS = ["--playout-simulations", 16, "--playout-iterations", 1]
 
 
 def test_a_model_is_trained_reported_exported_and_played(capsys, tmp_path):
-    folder = tmp_path / "run"
-    tokens = ["train", "tic_tac_toe", "--folder", folder, *MODEL, *PLAYOUTS]
+    folder, game = tmp_path / "run", "n_in_a_row:rows=3,cols=3,length=3,num_players=3"
+    tokens = ["train", game, "--folder", folder, *MODEL, *PLAYOUTS]
     status, out, err = run(capsys, *tokens, "--max-iterations", 2)
     assert status == 0, err
     assert "against rules" in out
@@ -82,7 +82,7 @@ def test_a_model_is_trained_reported_exported_and_played(capsys, tmp_path):
         "model.initial.onnx", "model.recurrent.onnx",
     }  # fmt: skip
     agent = f"network('{folder}', num_simulations=4)"
-    status, out, err = run(capsys, "match", "tic_tac_toe", agent, "random", "--games", 2)
+    status, out, err = run(capsys, "match", game, agent, "random", "greedy", "--games", 6)
     assert status == 0, err
 
 

@@ -309,12 +309,8 @@ class SmallModel(torch.nn.Module):
 
     def __init__(self, game, good_steps=10**9, good_answers=10**9):
         super().__init__()
-        self.good_steps, self.good_answers, self.steps, self.answers = (
-            good_steps,
-            good_answers,
-            0,
-            0,
-        )
+        self.good_steps, self.good_answers = good_steps, good_answers
+        self.steps = self.answers = 0
         size = int(np.prod(game.observation_shape))
         self.body, self.after = torch.nn.Linear(size, 8), torch.nn.Linear(8, 8)
         self.policy = torch.nn.Linear(8, game.num_actions)
