@@ -5,7 +5,8 @@
 The model has two layers of 256 neurons, random weights and as many logits as actions; 64 roots are
 searched with 50 simulations each by Gumbel's rule, on one thread. uctree computes it with NumPy
 through the same interface as a trained model; mctx is jitted for the CPU. CPU time per simulation,
-from runs that alternate; "outside" is uctree's time without the two functions of the model.
+from runs that alternate; "outside" is uctree's time without the two functions of the model. Trees
+are kept as in self-play, without what only `tree` needs.
 """
 
 from __future__ import annotations
@@ -59,7 +60,6 @@ class Layers:
 
     def __init__(self, num_actions: int) -> None:
         self.seconds, self.w, self.num_actions = 0.0, weights(num_actions), num_actions
-        self.heads = np.ascontiguousarray(np.hstack([self.w["P"], self.w["VR"]]))
         self.signs = np.array([[1, -1]], np.float32)
 
     def initial(self, observations: np.ndarray) -> Any:
@@ -73,24 +73,26 @@ class Layers:
         began = time.perf_counter()
         inner = hidden @ self.w["W1"]
         inner += self.w["E"].take(actions, axis=0)
-        after = np.maximum(inner, 0, out=inner) @ self.w["W2"]
+        np.maximum(inner, 0, out=inner)
+        after = inner @ self.w["W2"]
         np.maximum(after, 0, out=after)
         logits, values, rewards = self._read(after)
         self.seconds += time.perf_counter() - began
         return after, rewards, logits, values
 
     def _read(self, hidden: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        out = hidden @ self.heads
-        both = np.tanh(out[:, self.num_actions :])
-        return out[:, : self.num_actions], both[:, :1] * self.signs, both[:, 1:] * self.signs
+        both = hidden @ self.w["VR"]
+        np.tanh(both, out=both)
+        return hidden @ self.w["P"], both[:, :1] * self.signs, both[:, 1:] * self.signs
 
 
 def uctree_search(num_actions: int) -> tuple[Callable[[int], Any], Layers, BatchedSearch]:
     game, layers = table_game(num_actions), Layers(num_actions)
     model = Imagination(game, Functions(layers.initial, layers.recurrent))
     batch = BatchedSearch(
-        game, ROOTS, evaluator=evaluators.model(model), root_selection=selection.gumbel()
-    )
+        game, ROOTS, keeps_trees=False, evaluator=evaluators.model(model),
+        root_selection=selection.gumbel(),
+    )  # fmt: skip
     roots = np.zeros(ROOTS, Position)
 
     def search(seed: int) -> None:
@@ -165,7 +167,10 @@ def speed() -> list[dict[str, Any]]:
 
 
 def memory() -> list[dict[str, Any]]:
-    """Megabytes used by the trees and hidden states after a search; mctx has 24 bytes a slot."""
+    """Megabytes that the trees use after a search, and those of mctx: 24 bytes an action and node.
+
+    Both have the same hidden states besides.
+    """
     rows = []
     for num_actions, *_ in CASES:
         search, _, batch = uctree_search(num_actions)
@@ -173,12 +178,15 @@ def memory() -> list[dict[str, Any]]:
         arrays = batch._storage.tree_arrays()
         heads = arrays["heads"][:, 0]
         edges = int(heads["used"].sum()) * arrays["edges"].dtype.itemsize
-        untried = int(heads["num_untried"].sum()) * arrays["untried"].dtype.itemsize
+        each = arrays["untried"].dtype.itemsize + arrays["untried_actions"].dtype.itemsize
+        untried = int(heads["num_untried"].sum()) * each
+        hidden = batch._latent.hidden.nbytes
         theirs = 24 * num_actions * (SIMULATIONS + 1) * ROOTS
         rows.append({
             "actions": num_actions, "edges_mb": round(edges / 1e6, 2),
             "log_priors_mb": round(untried / 1e6, 2), "mctx_mb": round(theirs / 1e6, 2),
             "share": round((edges + untried) / theirs, 3),
+            "hidden_states_mb": round(hidden / 1e6, 2),
         })  # fmt: skip
     return rows
 

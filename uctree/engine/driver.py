@@ -200,10 +200,13 @@ class Driver:
 
     def evaluate(self) -> None:
         """Let the Python evaluator evaluate the requested leaves."""
-        began = time.perf_counter()
+        began, queue = time.perf_counter(), self.queue
         try:
-            with interrupts.allowed():
-                self.queue.evaluate()
+            if queue.answer is not None:
+                queue.evaluate()  # a short call, after which Ctrl-C takes effect
+            else:
+                with interrupts.allowed():
+                    queue.evaluate()
         except BaseException:
             self.clear()
             raise
@@ -526,9 +529,13 @@ class BatchedSearch:
     PIECE_SECONDS = 0.02
     FIRST_PIECE = 64  # simulations, of all trees
 
-    def __init__(self, game: Game, num_trees: int, **options: Any) -> None:
+    def __init__(
+        self, game: Game, num_trees: int, *, keeps_trees: bool = True, **options: Any
+    ) -> None:
         """
         Args:
+            keeps_trees: whether `tree` can be called. Else the trees of a Gumbel search take less
+                memory: they forget the priors of actions that their budgets cannot reach.
             options: as in `search`: `evaluator`, `selection`,
                 `root_selection`, `root_noise`, `leaves`, `solver` and the like.
         """
@@ -539,7 +546,7 @@ class BatchedSearch:
                 f"a batched search is for actions that are numbers; those of {game.name} are "
                 "vectors: search its states one by one"
             )
-        self.num_trees = num_trees
+        self.num_trees, self._keeps_trees = num_trees, keeps_trees
         self.options: Options = resolve(game, **options)
         self._latent = None
         if self.options.evaluator.model is None:
@@ -565,6 +572,7 @@ class BatchedSearch:
         self._pieces, self._num_begun = Pieces(self.FIRST_PIECE), 0  # of all trees
         worker.queue.queues["stops_when_ready"] = self._has_pieces
         worker.queue.queues["resumes_first"] = True  # answers come in batches
+        worker.queue.queues["keeps_priors"] = keeps_trees
         if self._latent is not None:
             roots = self._storage.root_arrays["roots"]
             worker.queue.answer = partial(self._latent.answer, roots=roots)
@@ -617,19 +625,23 @@ class BatchedSearch:
 
     def step(self) -> np.ndarray:
         """Evaluate one batch of leaves; returns the trees whose budgets are now used up."""
-        driver = self._driver
         with interrupts.postponed():
-            try:
-                began = time.perf_counter()
-                if driver.run_kernel() == WAITING:
-                    driver.evaluate()
-                elif self._has_pieces:
-                    self._size_pieces(time.perf_counter() - began)
-                interrupts.check()
-            except BaseException:
-                self._stop()
-                raise
-            return self._finished() if driver.queue.take_stopped() else _NO_TREES
+            return self._step()
+
+    def _step(self) -> np.ndarray:
+        """As `step`, in a block in which Ctrl-C waits."""
+        driver = self._driver
+        try:
+            began = time.perf_counter()
+            if driver.run_kernel() == WAITING:
+                driver.evaluate()
+            elif self._has_pieces:
+                self._size_pieces(time.perf_counter() - began)
+            interrupts.check()
+        except BaseException:
+            self._stop()
+            raise
+        return self._finished() if driver.queue.take_stopped() else _NO_TREES
 
     def _finished(self) -> np.ndarray:
         """The trees whose budgets are used up; those with a new root begin theirs."""
@@ -708,7 +720,7 @@ class BatchedSearch:
         """Let all trees use up their budgets."""
         with interrupts.postponed():
             while self._num_searching:
-                self.step()
+                self._step()
 
     # Reading.
 
@@ -747,6 +759,8 @@ class BatchedSearch:
 
     def tree(self, number: int) -> Tree:
         """A copy of one of the trees, as `search` would have grown it, with nothing in flight."""
+        if not self._keeps_trees:
+            raise ValueError("this search has forgotten parts of its trees; got keeps_trees=False")
         view = self._view(number)
         block = root_block(view)
         used = int(view.head["used"][0])

@@ -125,7 +125,9 @@ def play_episodes(
     num_trees = min(options.num_trees, len(waiting))
     # Rules that need priors are left to the search's defaults if the evaluator gives none.
     rules = search_options(options, iteration) if evaluator.gives_priors else {}
-    searches = BatchedSearch(game, num_trees, evaluator=evaluator, solver=options.solver, **rules)
+    searches = BatchedSearch(
+        game, num_trees, keeps_trees=False, evaluator=evaluator, solver=options.solver, **rules
+    )
     active: dict[int, _ActiveEpisode] = {}  # by tree
 
     def begin(tree: int) -> None:
