@@ -20,8 +20,8 @@ pytestmark = pytest.mark.usefixtures("own_cache", "imports_are_undone")
 
 
 COMMANDS = [
-    "ablate", "advise", "bench", "cache", "check", "continuous", "diff", "export", "games", "match",
-    "new", "play", "principle", "report", "search", "solve", "train",
+    "ablate", "advise", "bench", "cache", "check", "continuous", "diff", "export", "games", "info",
+    "match", "new", "play", "principle", "report", "search", "solve", "train",
 ]  # fmt: skip
 
 

@@ -26,7 +26,7 @@ import numpy as np
 
 from uctree.engine.disk_cache import load_entry, save_entry, versions
 from uctree.engine.fields import teach_numba
-from uctree.engine.fingerprint import fingerprint
+from uctree.engine.fingerprint import Contents, fingerprint
 from uctree.engine.inlining import one_piece
 from uctree.engine.interrupts import never_lost
 from uctree.engine.notices import compiling
@@ -43,6 +43,7 @@ from uctree.engine.reach import (
     reached_functions,
 )
 from uctree.engine.recent import Recent
+from uctree.engine.shortcuts import shortcuts
 from uctree.engine.watch import Watch
 from uctree.errors import BrokenGame
 
@@ -206,7 +207,7 @@ def _compiled(
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", numba.core.errors.NumbaWarning)
-                with one_piece(dispatcher.py_func.__qualname__):
+                with shortcuts(), one_piece(dispatcher.py_func.__qualname__):
                     dispatcher.compile(signature)
             dispatcher.disable_compile()
             for content, inner in made.items():
@@ -255,13 +256,13 @@ def _dispatcher(
     import numba
 
     teach_numba()
-    contents: dict[int, tuple[str, bool, bool]] = {}
+    contents, found = Contents(bindings), {}
     made: dict[Any, Any] = {}
 
     def known(inner: types.FunctionType) -> Any | None:
         if name is None or inner is function:
             return None
-        content = contents[id(inner)] = fingerprint(inner, bindings).name, debug, allocates
+        content = found[id(inner)] = contents.of(inner), debug, allocates
         return _functions.get(content)
 
     def jit(inner: types.FunctionType, original: types.FunctionType) -> Any:
@@ -284,8 +285,8 @@ def _dispatcher(
         options["forceinline"] = kernel and not hasattr(inner, "is_never_inlined")
         options |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
         dispatcher = numba.njit(**options)(inner)
-        if id(original) in contents:
-            made[contents[id(original)]] = dispatcher
+        if id(original) in found:
+            made[found[id(original)]] = dispatcher
         return dispatcher
 
     return _Translator(bindings, jit, known).translate(function), made

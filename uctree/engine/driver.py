@@ -570,7 +570,6 @@ class BatchedSearch:
         self._has_pieces = self.options.evaluator.batch is None
         self._budgets = np.zeros(num_trees, np.int64)
         self._pieces, self._num_begun = Pieces(self.FIRST_PIECE), 0  # of all trees
-        worker.queue.queues["stops_when_ready"] = self._has_pieces
         worker.queue.queues["resumes_first"] = True  # answers come in batches
         worker.queue.queues["keeps_priors"] = keeps_trees
         if self._latent is not None:
@@ -620,8 +619,8 @@ class BatchedSearch:
         queues["seed"][index] = np.arange(len(index), dtype=np.uint64) + np.uint64(seed % 2**64)
         queues["has_noise"][index] = noise
         self._num_searching = int(np.count_nonzero(queues["phase"]))
-        if self._has_pieces and not self.composition.layout.priors:  # no root is prepared
-            queues["budget"][index] = self._take_pieces(index)
+        if self._has_pieces:
+            queues["piece"][index] = self._take_pieces(index)
 
     def step(self) -> np.ndarray:
         """Evaluate one batch of leaves; returns the trees whose budgets are now used up."""
@@ -668,10 +667,11 @@ class BatchedSearch:
     def _begin_pieces(self) -> None:
         """Let every tree continue that is not solved and whose budget is not used up."""
         queues, heads = self._driver.queue.queues, self._storage.tree_arrays()["heads"]
-        is_searching = np.isin(queues["phase"], (SEARCHING, FINISHED)) & (queues["is_solved"] == 0)
-        trees = np.flatnonzero(is_searching & (heads["simulations"][:, 0] < self._budgets))
-        heads["remaining"][trees, 0] = self._take_pieces(trees)
-        queues["phase"][trees] = SEARCHING
+        goes_on = (queues["phase"] == FINISHED) & (queues["is_solved"] == 0)
+        trees = np.flatnonzero(goes_on & (heads["simulations"][:, 0] < self._budgets))
+        if len(trees):
+            heads["remaining"][trees, 0] = self._take_pieces(trees)
+            queues["phase"][trees] = SEARCHING
 
     def _size_pieces(self, seconds: float) -> None:
         """Adapt the pieces to the seconds that the last ones took."""

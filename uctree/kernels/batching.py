@@ -70,6 +70,7 @@ QUEUE = np.dtype(
         ("is_solved", np.int64),
         ("phase", np.int64),
         ("budget", np.int64),
+        ("piece", np.int64),  # the part of it that begins before Python looks at the clock; 0: all
         ("seed", np.uint64),
         ("stops_when_ready", np.int64),  # whether Python begins the budget of a prepared root
         ("has_noise", np.int64),  # whether the root gets the noise of the options
@@ -250,8 +251,10 @@ def reset(batch: Batch, number: int) -> None:
     batch.rngs[number][0] = seeded(queue.seed, np.uint64(0))
     queue.num_waiting = queue.num_ready = queue.is_solved = queue.num_asked = 0
     queue.simulations_before = queue.since_root_before = 0
-    queue.phase = ROOT_EVALUATION if HAS_PRIORS else SEARCHING
-    tree.remaining = 1 if HAS_PRIORS else queue.budget
+    if HAS_PRIORS:
+        queue.phase, tree.remaining = ROOT_EVALUATION, 1
+    else:
+        begin_budget(tree, queue)
 
 
 @noinline
@@ -278,7 +281,7 @@ def begin_budget(tree: Any, queue: Any) -> None:
     """Let a tree with a prepared root use its budget; the root's evaluation does not count."""
     tree.simulations = queue.simulations_before
     tree.since_root = queue.since_root_before
-    tree.remaining = queue.budget
+    tree.remaining = min(queue.piece, queue.budget) if queue.piece > 0 else queue.budget
     queue.phase = SEARCHING
 
 
