@@ -147,7 +147,12 @@ def test_searches_may_compute_in_16_bits():
         inference.predictor(module, GAME, precision=precision)(observations)
         for precision in ("float32", "bfloat16")
     )
-    for one, other in zip(exact, rough, strict=True):
+    learned = shaken(model.mlp_model(GAME, width=32, latent=16))
+    imagined, roughly = (
+        model_inference.torch_functions(learned, precision=precision)[0](observations)
+        for precision in ("float32", "bfloat16")
+    )
+    for one, other in zip([*exact, *imagined], [*rough, *roughly], strict=True):
         assert other.dtype == np.float32
         assert 0 < np.abs(one - other).max() < 0.05
 

@@ -76,7 +76,9 @@ def network_evaluator(network: Any, game: Game, options: Options) -> Evaluator:
     """The evaluator of a network, given as in `Setup`."""
     evaluator: Evaluator
     if options.algorithm == "muzero":
-        evaluator = network.evaluator(game, leaves=options.leaves, device=options.device)
+        evaluator = network.evaluator(
+            game, leaves=options.leaves, device=options.device, precision=options.precision
+        )
         return evaluator
     inference = load_module("uctree.learn.inference")
     given = {"symmetries": options.evaluation_symmetries, "leaves": options.leaves}
