@@ -69,7 +69,7 @@ class Device:
         """A copy of bytes on the device; out of pinned memory the copy does not wait."""
         moved = staged.to(self.torch, non_blocking=staged.is_pinned(), copy=True)
         if self.torch.type == "cuda":
-            self._copied = torch.cuda.Event()  # type: ignore[no-untyped-call]
+            self._copied = torch.cuda.Event()
             self._copied.record()
         return moved
 

@@ -81,7 +81,7 @@ def network_evaluator(network: Any, game: Game, options: Options) -> Evaluator:
         )
         return evaluator
     inference = load_module("uctree.learn.inference")
-    given = {"symmetries": options.evaluation_symmetries, "leaves": options.leaves}
+    given: dict[str, Any] = {"symmetries": options.evaluation_symmetries, "leaves": options.leaves}
     make = inference.onnx_evaluator
     if not isinstance(network, bytes):
         load_module("uctree.learn.devices").choose(options.device).place(network)
