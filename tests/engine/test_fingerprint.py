@@ -13,7 +13,6 @@ from uctree.engine.compile import compile_kernel
 from uctree.engine.fingerprint import fingerprint
 from uctree.kernels.binding import UNBOUND
 
-
 HELPER = """
 PAY = {pay}
 
