@@ -105,6 +105,18 @@ def test_a_budget_ends_the_plan():
     assert 0 < result.simulations < 100
 
 
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_plan_ends_in_time_when_all_states_are_known(is_async):
+    async def later(number, action):
+        return Step(number + 1, over=True)
+
+    problem = counting(step=later if is_async else lambda number, action: Step(number, over=True))
+    result = uctree.plan(problem, 1, seconds=0.3, seed=1)
+    assert result.status == "seconds"
+    assert result.simulations > 4
+    assert uctree.plan(problem, 1, num_simulations=300, seed=1).simulations == 300
+
+
 def test_seconds_end_the_plan():
     result = uctree.plan(counting(), 1, seconds=0.05)
     assert result.status == "seconds"

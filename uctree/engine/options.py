@@ -124,6 +124,11 @@ class Options:
         """Whether the root uses sequential halving."""
         return self.root_selection.at_root
 
+    @property
+    def log_prior_dtype(self) -> type:
+        """The type of log-priors in a search: that of the evaluator's results."""
+        return np.float64 if self.evaluator.batch is None else self.evaluator.number
+
     def layout(self, game: Game, *, many: bool = False) -> Layout:
         """What the records of the tree must hold; `many` for the trees of a batched search."""
         both = (self.selection, self.root_selection)

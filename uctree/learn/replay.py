@@ -698,11 +698,14 @@ class Window:
         return numbers
 
 
-def observe_states(game: Game, states: Sequence[State]) -> Batch:
+def observe_states(game: Game, states: Sequence[State] | np.ndarray) -> Batch:
     """The observations and legal actions of states; its targets are empty."""
     positions = np.zeros(len(states), position_dtype(game))
-    for index, state in enumerate(states):
-        positions["state"][index] = state
+    if isinstance(states, np.ndarray):
+        positions["state"] = states
+    else:
+        for index, state in enumerate(states):
+            positions["state"][index] = state
     positions["policy_actions"] = -1
     return make_batch(game, positions, np.zeros(len(states), np.int64))
 

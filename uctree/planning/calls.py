@@ -216,19 +216,20 @@ class _Run:
         planner, calls, next_look = self.planner, self.calls, 0
         while True:
             interrupts.check()
-            goes_on = False
+            goes_on, until = False, next_look if watch.stops else None
             if not self.is_spent:
-                goes_on, failed = calls.answer_at_once(planner, next_look if watch.stops else None)
+                goes_on, failed = calls.answer_at_once(planner, until)
                 if failed is not None:
                     self.take(*failed)
                 if not goes_on:
-                    calls.begin(planner.ask())
-            if not goes_on:
-                if not calls.num_running:
-                    return "budget" if self.is_spent else "simulations"
-                calls.wait(min(deadline, time.perf_counter() + LOOK_SECONDS))
+                    calls.begin(planner.ask_briefly(until=until))
+                    goes_on = planner.goes_on
+            if calls.num_running:
+                calls.wait(0.0 if goes_on else min(deadline, time.perf_counter() + LOOK_SECONDS))
                 while calls.outcomes:
                     self.take(*calls.outcomes.popleft())
+            elif not goes_on:
+                return "budget" if self.is_spent else "simulations"
             if time.perf_counter() >= deadline:
                 return "seconds"
             if progress is not None and planner.simulations:

@@ -37,6 +37,7 @@ from uctree.result import SearchResult
 from uctree.selection import Widening, widening
 from uctree.tree import Tree
 
+MOST_KNOWN = 256  # simulations in known states alone before somebody looks at clocks and stops
 FEW_ANSWERS = 8  # after which the clock is read, if they take little time
 TIERS = (64, 1024, 8192, 65536)  # kernels are compiled for as many actions
 
@@ -165,6 +166,18 @@ class Planner:
         Args:
             most: of questions; the others come with the next call.
         """
+        while True:
+            found = self.ask_briefly(most=most)
+            if found or not self.goes_on:
+                return found
+            interrupts.check()
+
+    def ask_briefly(self, *, most: int | None = None, until: int | None = None) -> list[Question]:
+        """As `ask`, but it may also return none since simulations go on for long in known states.
+
+        Args:
+            until: how many simulations end the call.
+        """
         if self._is_closed:
             raise UctreeError("the planner is closed; make another one")
         with self.unbroken():
@@ -172,13 +185,32 @@ class Planner:
                 self._ask_about_start()
             if self._search is not None and (most is None or len(self._new) < most):
                 if self.book.to_play[self._root] != OVER:
-                    self._run()
+                    self._run(until)
             found = self._new
             if most is None:
                 self._new = []
                 return found
             found, self._new = found[:most], found[most:]
             return found
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether the last simulations needed no answer, and others can follow."""
+        search = self._search
+        if search is None or self._is_closed or self.book.to_play[self._root] == OVER:
+            return False
+        tree = search.tree
+        is_left = tree.head["remaining"][0] > 0 and not self.is_solved
+        return bool(is_left and tree.simulations >= self._rests_at[0])
+
+    def _rest_after(self, until: int | None) -> None:
+        """Let the kernel return after some simulations, though no answer is needed."""
+        search = self._search
+        assert search is not None
+        most = MOST_KNOWN
+        if until is not None:
+            most = max(1, min(most, until - search.simulations))
+        self._rests_at[0] = search.tree.simulations + most
 
     def _ask_about_start(self) -> None:
         if self.book.states:
@@ -192,8 +224,9 @@ class Planner:
     def _start_question(self, number: int) -> Question:
         return Question(number, 0, NONE, self.start, to_play=self.to_play)
 
-    def _run(self) -> None:
-        """Simulate until all simulations wait for answers, or the budget is used up."""
+    def _run(self, until: int | None) -> None:
+        """Simulate until all simulations wait for answers or the budget is used up, or briefly."""
+        self._rest_after(until)
         driver = self._search.driver  # type: ignore[union-attr]
         run, take = self._run_kernel, driver.queue.take_questions
         rows, edges = self._rows, self._edges
@@ -231,6 +264,7 @@ class Planner:
         watch, count, failure, waits, is_paid, now = self._watch, 0, None, False, False, clock()
         end, latest, next_look = now + seconds, now + 2 * seconds, 1
         keyboard = interrupts.keyboard()
+        self._rest_after(until)
         while True:
             run()
             slots = take()
@@ -272,11 +306,17 @@ class Planner:
                     before, now = now, clock()
                     waits = now > latest
                     next_look += FEW_ANSWERS if now - before < seconds / FEW_ANSWERS else 1
-            if waits or is_paid or now > end or not slots:
+            if not slots:
+                if not self.goes_on:
+                    break
+                self._rest_after(until)
+                now = clock()
+            if waits or is_paid or now > end:
                 break
             if until is not None and search.simulations >= until:
                 break
-        return AnsweredHere(bool(slots) and not self._new and failure is None, count, failure)
+        goes_on = bool(slots) or self.goes_on
+        return AnsweredHere(goes_on and not self._new and failure is None, count, failure)
 
     def _written_down(
         self, place: tuple[int, int], found: Parts, costs: dict[str, float]
@@ -532,7 +572,10 @@ class Planner:
         queue = search.driver.queue
         queue.queues["is_ordered"] = self.is_ordered
         self._rows, self._edges = _view(queue.leaves["row"]), _view(queue.leaves["edge"])
-        self._statuses = _view(queue.answers["status"])
+        self._statuses, self._rests_at = (
+            _view(queue.answers["status"]),
+            _view(queue.queues["rests_at"]),
+        )
         self._write = answer_writer(queue, self.problem.num_players, self._gives_priors)
         self._run_kernel = search.driver.runner()
         search.prepare_root(self._answer_root)
