@@ -32,6 +32,7 @@ from tsp import shortest, tsp
 SETTINGS: dict[str, dict[str, Any]] = {
     "mean": {"backup": backup.mean()},
     "maximum": {"backup": backup.maximum()},
+    "maximum(32)": {"backup": backup.maximum(32)},
     "default": {},
     "mean, c=0.2": {"backup": backup.mean(), "selection": selection.ucb1(0.2)},
     "maximum, c=0.2": {"backup": backup.maximum(), "selection": selection.ucb1(0.2)},
