@@ -16,7 +16,7 @@ from uctree import choice, cli, specs, stopping
 from uctree.cli.app import LEFT_OUT, Method
 from uctree.engine.options import Options
 
-pytestmark = pytest.mark.usefixtures("own_cache", "imports_are_undone")
+pytestmark = pytest.mark.usefixtures("imports_are_undone")
 
 
 COMMANDS = [

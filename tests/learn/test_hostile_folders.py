@@ -277,9 +277,10 @@ def put_at(content, path, value):
     content[path[-1]] = value
 
 
+@pytest.mark.parametrize("num_changes", [30, pytest.param(300, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", ["tic_tac_toe", "twenty48"])
-def test_a_report_leaves_out_lines_with_other_numbers(tmp_path, name):
-    """Every entry of every line of a run, replaced by what reports do not expect."""
+def test_a_report_leaves_out_lines_with_other_numbers(tmp_path, name, num_changes):
+    """Any entry of any line of a run, replaced by what reports do not expect."""
     game = games.twenty48(max_tile=16) if name == "twenty48" else games.tic_tac_toe()
     recorded(tmp_path / "run", game)
     path = tmp_path / "run" / "metrics.jsonl"
@@ -287,7 +288,7 @@ def test_a_report_leaves_out_lines_with_other_numbers(tmp_path, name):
     lines = lines[-5:]  # of one measurement, with a past
     random = np.random.default_rng(0)
     changed = [(row, place) for row, line in enumerate(lines) for place in places(line)]
-    for row, place in random.permutation(np.array(changed, object))[:150]:
+    for row, place in random.permutation(np.array(changed, object))[:num_changes]:
         forged = copy.deepcopy(lines)
         put_at(forged[row], place, VALUES[random.integers(len(VALUES))])
         path.write_text("".join(json.dumps(line) + "\n" for line in forged))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 
 import numpy as np
 import pytest
 
+from tests.engine.test_storage import Failing
 from uctree import games
 from uctree.errors import UctreeError
 from uctree.learn.replay import Replay
@@ -73,6 +75,27 @@ def drawn(folder, positions, count=64, **options):
             **{"unroll_steps": 3, "symmetries": False} | options,
         )  # fmt: skip
     return batch, {int(n): int(np.flatnonzero(batch.numbers == n)[0]) for n in set(batch.numbers)}
+
+
+def test_columns_are_right_wherever_memory_runs_out(tmp_path, monkeypatch):
+    with Replay(tmp_path, GAME, schema=sequence_schema(GAME)) as replay:
+        for number in range(300):  # more positions than the first columns have room for
+            replay.append(number, finished() if number % 2 else cut())
+        whole = Columns(replay, 1.0)
+        whole.extend(replay.end, 2)
+        for number in itertools.count(1, 3):
+            failing, columns = Failing(number), Columns(replay, 1.0)
+            with monkeypatch.context() as patch:
+                patch.setattr("uctree.learn.sequences.np", failing)
+                with contextlib.suppress(MemoryError):
+                    columns.extend(replay.end, 2)
+            columns.extend(replay.end, 2)
+            assert columns.end == replay.end
+            for name in whole._arrays:
+                np.testing.assert_array_equal(columns[name], whole[name])
+            if failing.countdown > 0:
+                break
+    assert number > 10
 
 
 def frame(vector, player):

@@ -173,6 +173,12 @@ class EvaluationQueue:
         # With one simulation in flight it is always one.
         return [self._asked[0]] if count == 1 else self._asked[:count].tolist()
 
+    def waiting(self) -> list[int]:
+        """The slots of the simulations of a single tree that wait, by the order of questions."""
+        from_first = np.roll(self.stack, -int(self.queues["first_waiting"][0]))
+        slots: list[int] = from_first[: self.num_waiting].tolist()
+        return sorted(slots, key=self.slots["ticket"].__getitem__)
+
     @property
     def num_waiting(self) -> int:
         """Simulations whose leaves are not evaluated yet."""

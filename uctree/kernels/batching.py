@@ -80,7 +80,9 @@ QUEUE = np.dtype(
         ("is_ordered", np.int64),  # whether simulations are resumed in the order of their questions
         ("resumes_first", np.int64),  # whether answered simulations end before others begin
         ("num_asked", np.int64),  # questions so far
+        ("first_waiting", np.int64),  # where the simulations that wait begin on the stack
         ("keeps_priors", np.int64),  # whether nodes keep the log-priors of all their actions
+        ("rests_at", np.int64),  # at how many simulations the kernel returns; 0 for never
         *gumbel.HALVING_FIELDS,
     ]
 )
@@ -164,6 +166,8 @@ def step_tree(batch: Batch, number: int, logits: np.ndarray, values: np.ndarray,
     num_slots = batch.slots.shape[0] // batch.heads.shape[0]
     is_entered = False
     while True:
+        if HAS_ANSWERS and not IMAGINES and 0 < queue.rests_at <= tree.simulations:
+            return DONE
         if (
             HAS_ANSWERS
             and not IMAGINES
@@ -174,7 +178,7 @@ def step_tree(batch: Batch, number: int, logits: np.ndarray, values: np.ndarray,
                 or queue.num_waiting >= num_slots
             )
         ):
-            ready_answered(batch, number)
+            ready_answered(batch, number, num_slots)
         is_resumed = HAS_BATCH_EVALUATOR and queue.num_ready > 0
         if is_resumed:
             queue.num_ready -= 1
@@ -190,7 +194,8 @@ def step_tree(batch: Batch, number: int, logits: np.ndarray, values: np.ndarray,
             is_entered = True
             batch.states[0] = batch.roots[number]
             read_noise(batch, number)
-        slot = np.int64(batch.stack[number * num_slots + queue.num_waiting])
+        place = place_of(batch, number, num_slots, np.int64(queue.num_waiting))
+        slot = np.int64(batch.stack[place])
         control.slot = slot
         search = search_of(batch, number, slot, data)
         if is_resumed:
@@ -436,31 +441,60 @@ def ask_model(batch: Batch, slot: Any) -> None:
     control.num_requests = number + 1
 
 
-def ready_answered(batch: Batch, number: int) -> None:
+def place_of(batch: Batch, number: int, num_slots: int, waiting: int) -> int:
+    """Where the n-th waiting simulation of a tree is on the stack; behind the last is a free slot.
+
+    If answers are ordered this is a ring, which simulations leave in the order in which they came.
+    """
+    place = np.int64(waiting)
+    if HAS_ANSWERS and not IMAGINES:
+        place += np.int64(batch.queues[number].first_waiting)
+        if place >= num_slots:
+            place -= num_slots
+    return number * num_slots + place
+
+
+def ready_answered(batch: Batch, number: int, num_slots: int) -> None:
     """Let the earliest answered simulation of a tree be resumed next.
 
     If the order counts, it must be the earliest of all: a late answer then holds up later ones, and
     the tree does not depend on how long answers take.
     """
     queue, stack = batch.queues[number], batch.stack
-    if queue.num_ready > 0 or queue.num_waiting == 0:
+    num_waiting = np.int64(queue.num_waiting)
+    if queue.num_ready > 0 or num_waiting == 0:
         return
-    first = np.int64(number * (batch.slots.shape[0] // batch.heads.shape[0]))
-    earliest = NONE
-    for i in range(first, first + queue.num_waiting):
-        if queue.is_ordered or batch.answers[stack[i]].status != OPEN:
-            if (
-                earliest == NONE
-                or batch.slots[stack[i]].ticket < batch.slots[stack[earliest]].ticket
-            ):
-                earliest = np.int64(i)
-    if earliest == NONE or batch.answers[stack[earliest]].status == OPEN:
+    place, free = np.int64(0), num_waiting
+    if queue.is_ordered:
+        place = place_of(batch, number, num_slots, place)
+        free = place_of(batch, number, num_slots, free)
+    else:
+        place = earliest_answered(batch, number * num_slots, num_waiting)
+        free = number * num_slots + num_waiting - 1
+    slot = stack[place]
+    if batch.answers[slot].status == OPEN:
         return
-    last = np.int64(first + queue.num_waiting - 1)
-    slot = stack[earliest]
-    stack[earliest] = stack[last]
-    stack[last] = slot
+    if queue.is_ordered:  # the ring begins with the next one
+        queue.first_waiting = place + 1 - number * num_slots
+        if queue.first_waiting == num_slots:
+            queue.first_waiting = 0
+    stack[place] = stack[free]
+    stack[free] = slot
     queue.num_ready = 1
+
+
+def earliest_answered(batch: Batch, first: int, count: int) -> int:
+    """Where on the stack the answered simulation with the first question is; any if none is."""
+    stack, earliest = batch.stack, np.int64(first)
+    for i in range(first + 1, first + count):
+        if batch.answers[stack[i]].status == OPEN:
+            continue
+        if (
+            batch.answers[stack[earliest]].status == OPEN
+            or batch.slots[stack[i]].ticket < batch.slots[stack[earliest]].ticket
+        ):
+            earliest = np.int64(i)
+    return earliest
 
 
 def resume_answered(

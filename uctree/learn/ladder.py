@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from uctree import specs
 from uctree.arena import ratings as arena_ratings
 from uctree.arena.agents import AgentSource
 from uctree.arena.episodes import Task, named
@@ -55,7 +56,7 @@ OnProgress = Callable[[int, int], None]
 
 
 def measure(
-    game: Game, evaluator: Evaluator, options: Options, *, past: Evaluator | None = None,
+    game: Game | str, evaluator: Evaluator, options: Options, *, past: Evaluator | None = None,
     seed: int = 0, progress: OnProgress | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """The strength of a network's search and the accuracy of the network, as numbers for JSON.
@@ -71,6 +72,7 @@ def measure(
         seed: decides openings, chance outcomes and searches.
         progress: called with the number of finished games and the total; exact play counts as one.
     """
+    game = specs.as_game(game)
     if options.ladder_games < 1:
         raise UctreeError("ladder_games=0: a measurement needs at least 1 game per opponent")
     if game.environment is not None:

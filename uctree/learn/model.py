@@ -25,6 +25,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from uctree import specs
 from uctree.errors import BrokenGame, UctreeError
 from uctree.game import Game
 from uctree.learn import devices
@@ -50,7 +51,12 @@ SLOWEST = 1e-3  # the share of a batch in their mean, which is that of all batch
 
 
 def mlp_model(
-    game: Game, *, width: int = 256, latent: int = 128, bounded: bool | None = None, seed: int = 0
+    game: Game | str,
+    *,
+    width: int = 256,
+    latent: int = 128,
+    bounded: bool | None = None,
+    seed: int = 0,
 ) -> LearnedModel:
     """An untrained model of layers of `width` neurons; hidden states have `latent` numbers.
 
@@ -58,11 +64,12 @@ def mlp_model(
         bounded: as in `mlp`.
         seed: the same seed gives the same weights.
     """
+    game = specs.as_game(game)
     return _seeded(seed, _description(game, "mlp_model", width, latent, bounded))
 
 
 def tower_model(
-    game: Game, *, width: int = 32, depth: int = 2, bounded: bool | None = None, seed: int = 0
+    game: Game | str, *, width: int = 32, depth: int = 2, bounded: bool | None = None, seed: int = 0
 ) -> LearnedModel:
     """An untrained model of residual blocks, for planes; hidden states are `width` planes.
 
@@ -71,6 +78,7 @@ def tower_model(
         bounded: as in `mlp`.
         seed: the same seed gives the same weights.
     """
+    game = specs.as_game(game)
     if len(game.observation_shape or ()) != 3:
         raise BrokenGame(
             f"a tower needs planes, [channels, rows, cols]; {game.name} has "
@@ -80,8 +88,8 @@ def tower_model(
 
 
 def default_model(
-    game: Game, *, kind: str | None = None, width: int | None = None, depth: int | None = None,
-    seed: int = 0,
+    game: Game | str, *, kind: str | None = None, width: int | None = None,
+    depth: int | None = None, seed: int = 0,
 ) -> LearnedModel:  # fmt: skip
     """An untrained model: a tower for planes of more than 16 cells, otherwise an mlp.
 
@@ -89,6 +97,7 @@ def default_model(
         kind: "tower" or "mlp" instead.
         depth: the blocks of a tower, or the numbers of an mlp's hidden state.
     """
+    game = specs.as_game(game)
     shape = game.observation_shape or ()
     if kind is None:
         kind = "tower" if len(shape) == 3 and math.prod(shape[1:]) > SMALL_BOARD else "mlp"

@@ -255,8 +255,9 @@ def describe_options() -> list[OptionRow]:
     return rows
 
 
-def make_options(game: Game, **given: Any) -> Options:
+def make_options(game: Game | str, **given: Any) -> Options:
     """The options of a run: the given ones, and those that the game decides."""
+    game = specs.as_game(game)
     return fill_in(read_options(given), game)
 
 

@@ -734,7 +734,7 @@ def make_batch(
         action_table, cell_table, scratch, scratch.reshape(planes.shape[1:]), planes, policy, mask,
         action_array(game), game.data,
     )  # fmt: skip
-    status = _kernel(game, arguments).call(*arguments)
+    status = _kernel(game, arguments).run(*arguments)
     if status < 0:
         raise BrokenGame(
             f"legal of {game.name} is wrong in a state of the replay; run `uctree check` on the "
