@@ -44,9 +44,9 @@ def test_refined_edges_have_the_returns_of_their_own_vectors_alone(both_ways, ki
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: f"{kind.name} {kind.frequency}")
 def test_visits_add_up_where_edges_are_refined(both_ways, kind):
-    result = uctree.search(LOSS, LOSS.start(), num_simulations=100, refine=kind, seed=1)
+    result = uctree.search(LOSS, LOSS.start(), num_simulations=50, refine=kind, seed=1)
     tree = result.tree
-    assert tree.edge_visits(tree.root.edges).sum() == 100
+    assert tree.edge_visits(tree.root.edges).sum() == 50
     for node in tree.root.walk():
         if node.edges:
             own = node.visits - tree.edge_visits(node.edges).sum()
@@ -79,11 +79,11 @@ def test_the_frequency_says_how_often_lines_are_improved(both_ways):
     def evaluations(frequency):
         kind = refine.local_minimax(frequency=frequency)
         return uctree.search(
-            LOSS, LOSS.start(), num_simulations=40, refine=kind, seed=0
+            LOSS, LOSS.start(), num_simulations=16, refine=kind, seed=0
         ).evaluations
 
-    assert evaluations(0.125) == 40 + 5 * 28
-    assert evaluations(2.0) == 40 + 80 * 28
+    assert evaluations(0.125) == 16 + 2 * 28
+    assert evaluations(2.0) == 16 + 32 * 28
 
 
 @pytest.mark.parametrize("game", [LOSS, LOSS_3D], ids=["dim 1", "dim 3"])
