@@ -204,8 +204,10 @@ def _make_observe(game: Game, frame: Frame, stone: Hook) -> Hook:
                 for row in range(top, bottom):
                     for col in range(left, right):
                         plane = plane_of(stone(state, row * cols + col, data), player)
-                        share = 1.0 / ((bottom - top) * (right - left))
-                        planes[num_players + 1 + plane, i, j] += share
+                        planes[num_players + 1 + plane, i, j] += 1.0
+                area = (bottom - top) * (right - left)
+                for plane in range(num_players + 1 if area > 1 else 0):
+                    planes[num_players + 1 + plane, i, j] /= area
 
     return observe
 
