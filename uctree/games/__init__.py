@@ -1,6 +1,6 @@
 """Games to play, to measure with, and to copy from.
 
-Imported by `specs` and by users; each module imports `game` and `bits` alone.
+Imported by `specs` and by users; each module imports `game`, `bits` and `views` alone.
 Read `tic_tac_toe.py` first.
 """
 
