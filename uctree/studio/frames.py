@@ -20,7 +20,7 @@ from uctree.variation import shown_steps
 MOST_ACTIONS = 500  # that are listed
 MOST_ROWS = 60  # candidates of a frame
 MOST_CURVES = 8
-MOST_PLIES_SHOWN = 24  # of a variation
+MOST_PLIES_SHOWN = 16  # of a variation
 MOST_BOARD_CHARACTERS = 200_000  # of the states in a tree
 
 
@@ -29,18 +29,17 @@ class Pace:
 
     def __init__(self, seconds: float, share: float) -> None:
         self._seconds, self._share = seconds, share
-        self._next = 0.0
-        self._began = 0.0
+        self._next = self._began = self._spent = 0.0
 
     def is_due(self) -> bool:
         """Whether it is time to do it; then `done` is to be called afterwards."""
-        self._began = time.perf_counter()
+        self._began, self._spent = time.perf_counter(), time.thread_time()
         return self._began >= self._next
 
     def done(self) -> None:
-        """Note how long it took."""
-        now = time.perf_counter()
-        self._next = self._began + max(self._seconds, (now - self._began) / self._share)
+        """Note how long it took this thread; on busy cores others may have run meanwhile."""
+        spent = time.thread_time() - self._spent
+        self._next = self._began + max(self._seconds, spent / self._share)
 
     def hurry(self) -> None:
         """Let it be due at once."""
@@ -198,9 +197,15 @@ def drawing_of(game: Game, state: np.record) -> str | None:
     return None if board is None else draw(board, {}, "the board")
 
 
-def tree_content(result: SearchResult, most_nodes: int, most_states: int) -> dict[str, Any]:
-    """The tree as the page of a result has it."""
-    nodes = outline(result, most_nodes)
+def tree_content(
+    result: SearchResult, most_nodes: int, most_states: int, least_visits: int | None = None
+) -> dict[str, Any]:
+    """The tree as the page of a result has it.
+
+    Args:
+        least_visits: as in `outline`.
+    """
+    nodes = outline(result, most_nodes, least_visits)
     boards = Boards(result.game, MOST_BOARD_CHARACTERS)
     return tree_data(result, nodes, boards, most_states) | {
         "boards": boards.texts,

@@ -47,14 +47,15 @@ class Session:
         self.rng = random.Random()
         self.settings, self.options = Settings(), dict[str, Any]()
         self.is_thinking = self.is_hinting = self.is_paused = self.grows = False
+        self._least_visits = 1  # of the nodes that the tab was shown
         self._is_whole = False  # whether the tab was shown all of the tree
         self._is_at_rest = False  # the search of this state has nothing left to do
         self._followed: int | None = None  # the action whose variation is shown
         self.thinking = Thinking(self._is_undisturbed, self._watch)
         self._serial = 0  # of the state that is looked at
         self._paces = {
-            "frame": frames.Pace(0.1, share=0.02), "history": frames.Pace(0.5, share=0.01),
-            "line": frames.Pace(0.5, share=0.01), "tree": frames.Pace(1.0, share=0.01),
+            "frame": frames.Pace(0.1, share=0.01), "history": frames.Pace(0.5, share=0.005),
+            "line": frames.Pace(0.5, share=0.02), "tree": frames.Pace(1.0, share=0.015),
         }  # fmt: skip
         self._rates: deque[tuple[float, int]] = deque(maxlen=12)
         self.text = library.first
@@ -225,7 +226,7 @@ class Session:
         self._followed = None
         self._rates.clear()
         self._serial += 1
-        self._is_at_rest = False
+        self._is_at_rest, self._least_visits = False, 1
         for kind in ("frame", "history", "line", "tree"):
             self.outbox.drop(kind)
         self.view = frames.view_of(self.game, self.episode.state)
@@ -359,7 +360,7 @@ class Session:
         """Show the most visited nodes of the tree, if the tab wants to see it grow."""
         pace = self._paces["tree"]
         if self.grows and pace.is_due():
-            self._send_tree(NODES_WHILE_SEARCHING, STATES_WHILE_SEARCHING)
+            self._send_tree(NODES_WHILE_SEARCHING, STATES_WHILE_SEARCHING, self._least_visits)
             pace.done()
 
     def _show_whole_tree(self) -> None:
@@ -368,11 +369,14 @@ class Session:
             self._is_whole = True
             self._send_tree(MOST_NODES, STATES_AT_REST)
 
-    def _send_tree(self, most_nodes: int, most_states: int) -> None:
+    def _send_tree(
+        self, most_nodes: int, most_states: int, least_visits: int | None = None
+    ) -> None:
         result = self.thinking.result
         if result is None or self.game.is_continuous or len(result.edges) == 0:
             return
-        content = frames.tree_content(result, most_nodes, most_states)
+        content = frames.tree_content(result, most_nodes, most_states, least_visits)
+        self._least_visits = content["leastVisits"]
         self.outbox.put("tree", {"serial": self._serial, "toPlay": self.episode.to_play} | content)
 
 
