@@ -164,6 +164,24 @@ def test_variations_and_the_tree_are_shown_without_ending_the_search():
         assert page.latest["frame"]["status"] == "running"
 
 
+def test_scores_are_explained_now_deeper_and_earlier():
+    with tab("tic_tac_toe", seats=["person", "person"], settings=LONG) as page:
+        page.send("explain", actions=[])
+        page.send("hint")
+        now = page.wait("why", lambda message: len(message["why"]["edges"]) == 9)
+        taken = [edge for edge in now["why"]["edges"] if edge["taken"]]
+        assert taken[0]["score"] == max(edge["score"] for edge in now["why"]["edges"])
+        page.send("explain", actions=[taken[0]["action"]])
+        deeper = page.wait("why", lambda message: message["why"]["path"])
+        assert deeper["why"]["path"] == [[taken[0]["action"], f"P0:{taken[0]['text']}"]]
+        assert deeper["why"]["who"] == "player 1"
+        page.send("explain", actions=[], simulations=page.wait("why")["moments"][0])
+        earlier = page.wait("why", lambda message: message["moment"] is not None)
+        assert earlier["why"]["visits"] == earlier["moment"]
+        assert page.latest["frame"]["status"] == "running"
+        page.send("explain")
+
+
 def test_a_hint_ends_by_itself_and_the_person_still_decides():
     with tab("tic_tac_toe", seats=["person", "person"], actions=[0, 3, 1, 4]) as page:
         page.send("hint")

@@ -158,6 +158,24 @@ def test_a_search_is_watched_on_the_board_in_the_table_and_in_the_tree(visit):
     assert tab.locator("#line li").count() >= 1
 
 
+def test_it_is_explained_why_an_action_is_taken(visit):
+    tab = visit(link=link("tic_tac_toe", seats="person,person", num_simulations=300))
+    tab.click("#why-open")
+    tab.click("#hint")
+    tab.wait_for_selector("#why-table tr.chosen")
+    tab.wait_for_function("() => document.documentElement.dataset.searching === 'no'")
+    tab.wait_for_selector("#why-time:not([hidden])")
+    assert "is taken next: value" in tab.text_content("#why-text")
+    tab.locator("#why-table tbody tr").last.locator("td").first.click()
+    assert "is not taken now" in tab.text_content("#why-text")
+    assert "simulations that pass it by" in tab.text_content("#why-text")
+    tab.fill("#why-moment", "0")
+    tab.wait_for_function("() => document.getElementById('why-when').textContent !== 'now'")
+    tab.locator("#why-table tbody th button").first.click()
+    tab.wait_for_function("() => document.querySelectorAll('#why-path li').length === 2")
+    assert tab.text_content("#why-note").startswith("player 1 to move")
+
+
 def test_the_address_holds_the_episode_and_the_settings(visit):
     tab = visit(link=link("hex:size=5", seats="person,person", options="selection=puct(c=2)"))
     tab.locator("#board .spot").nth(3).click()

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from uctree.engine.history import Sample
+from uctree.engine.options import resolve
+from uctree.engine.scores import Decision, EdgeScore, decisions, earlier_decision
 from uctree.game import CHANCE, Game
 from uctree.pages.board import Cell, Spot, cells_of, draw, read_board, shading, spots_of
 from uctree.pages.outline import outline
@@ -195,6 +199,65 @@ def drawing_of(game: Game, state: np.record) -> str | None:
     """The board of a state as an SVG; None if its text has no form that can be drawn."""
     board = read_board(game, state)
     return None if board is None else draw(board, {}, "the board")
+
+
+def reasons(
+    result: SearchResult, options: dict[str, Any], actions: Sequence[int],
+    sample: Sample | None = None, before: int = 0,
+) -> dict[str, Any]:  # fmt: skip
+    """The terms of the scores at the node after some actions, as the kernel computes them.
+
+    Args:
+        options: of the search, as it was begun.
+        sample: explain the root at this moment of the search instead.
+        before: the simulations of the tree when the search began.
+    """
+    game, tree = result.game, result.tree
+    resolved = resolve(game, **options)
+    if sample is None:
+        found = decisions(tree, resolved, actions)
+    else:
+        found = [earlier_decision(tree, resolved, sample, before)]
+    if not found:
+        return {"path": [], "edges": [], "note": "this node has no actions with visits yet"}
+    words, state = [], tree.state
+    for action, decision in zip(actions, found[1:], strict=False):
+        named = action if not game.is_continuous else found[len(words)].edges[action].action
+        words.append(next(shown_steps(game, state, [named]))[0])
+        state = decision.state
+    last = found[-1]
+    return {
+        "path": list(zip(actions, words, strict=False)),
+        "who": player_name(last.player),
+        "visits": last.visits,
+        "value": last.value,
+        "rule": last.rule,
+        "untried": last.untried,
+        "taken": last.taken,
+        "note": last.note,
+        "edges": [_reason(game, last, edge) for edge in last.edges][:MOST_ACTIONS],
+    }
+
+
+def _reason(game: Game, decision: Decision, edge: EdgeScore) -> dict[str, Any]:
+    """The fields of one edge; `action` is its number for a tab."""
+    text = "each other action"
+    if edge.action is not None:
+        text = game.show_action(decision.state, edge.action)
+    return {
+        "action": edge.place if game.is_continuous else edge.action,
+        "text": text,
+        "taken": edge.place == decision.taken,
+        "visits": edge.visits,
+        "value": edge.value if edge.visits else None,
+        "mixed": edge.mixed,
+        "prior": edge.prior,
+        "q": edge.q,
+        "bonus": edge.bonus,
+        "score": edge.score,
+        "neededValue": edge.needed_value,
+        "neededSimulations": edge.needed_simulations,
+    }
 
 
 def tree_content(

@@ -31,7 +31,11 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     by_hand: bool = False  # whether a person chooses the outcomes of chance
 
 
-class Open(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="open"):
+class Kind(Struct, forbid_unknown_fields=True, tag_field="kind", tag=str.lower):
+    """A message; its name in lower case is its kind."""
+
+
+class Open(Kind):
     """Begin an episode; a link or a lost connection gives its actions, seats and settings."""
 
     game: Text | None = None
@@ -40,78 +44,93 @@ class Open(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", ta
     settings: Settings | None = None
 
 
-class Act(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="act"):
+class Act(Kind):
     """Take an action, or an outcome of chance, at this ply."""
 
     ply: Ply
     action: Number | Vector
 
 
-class Say(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="say"):
+class Say(Kind):
     """Take the action of a text at this ply."""
 
     ply: Ply
     text: Text
 
 
-class Undo(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="undo"):
+class Undo(Kind):
     """Go back to the last decision of a person."""
 
 
-class Jump(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="jump"):
+class Jump(Kind):
     """Look at the episode after this many plies."""
 
     ply: Ply
 
 
-class Resign(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="resign"):
+class Resign(Kind):
     """Give up for the player to move."""
 
 
-class Sit(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="sit"):
+class Sit(Kind):
     """Say who plays each seat."""
 
     seats: Seats
 
 
-class Configure(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="configure"):
+class Configure(Kind):
     """Change the settings."""
 
     settings: Settings
 
 
-class Pause(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="pause"):
+class Pause(Kind):
     """Let the seats of the search wait, or go on."""
 
     on: bool
 
 
-class Think(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="think"):
+class Think(Kind):
     """Search every state that is looked at until further notice, or stop it."""
 
     on: bool
 
 
-class Hint(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="hint"):
+class Hint(Kind):
     """Search the state once, as long as the settings say."""
 
 
-class Follow(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="follow"):
+class Follow(Kind):
     """Show the variation of an action."""
 
     action: Number
 
 
-class Grow(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="grow"):
+class Explain(Kind):
+    """Show the terms of the scores at the node after these actions, now or earlier in the search.
+
+    Without `actions` nothing is explained any more.
+    """
+
+    actions: Annotated[list[Number], Meta(max_length=1_000)] | None = None
+    simulations: Annotated[int, Meta(ge=0)] | None = None  # of the moment; now if omitted
+
+
+class Grow(Kind):
     """Send the tree while it grows, or stop it."""
 
     on: bool
 
 
 Message = (
-    Open | Act | Say | Undo | Jump | Resign | Sit | Configure | Pause | Think | Hint | Follow | Grow
+    Open | Act | Say | Undo | Jump | Resign | Sit | Configure | Pause | Think | Hint | Follow
+    | Explain | Grow
 )  # fmt: skip
-DURING_A_SEARCH = (Follow, Grow)  # these are answered while it runs; all others end it first
+DURING_A_SEARCH = (
+    Follow,
+    Explain,
+    Grow,
+)  # these are answered while it runs; all others end it first
 
 _decoder = msgspec.json.Decoder(Message)
 

@@ -51,11 +51,13 @@ class Session:
         self._is_whole = False  # whether the tab was shown all of the tree
         self._is_at_rest = False  # the search of this state has nothing left to do
         self._followed: int | None = None  # the action whose variation is shown
+        self._explained = messages.Explain()  # the node whose scores are shown
         self.thinking = Thinking(self._is_undisturbed, self._watch)
         self._serial = 0  # of the state that is looked at
         self._paces = {
             "frame": frames.Pace(0.1, share=0.01), "history": frames.Pace(0.5, share=0.005),
-            "line": frames.Pace(0.5, share=0.02), "tree": frames.Pace(1.0, share=0.015),
+            "line": frames.Pace(0.5, share=0.02), "why": frames.Pace(1.0, share=0.01),
+            "tree": frames.Pace(1.0, share=0.015),
         }  # fmt: skip
         self._rates: deque[tuple[float, int]] = deque(maxlen=12)
         self.text = library.first
@@ -115,8 +117,10 @@ class Session:
             return self._inbox.popleft() if self._inbox and not self._is_closed else None
 
     def _is_undisturbed(self) -> bool:
-        """Whether a search may go on."""
-        return not self._is_closed and not self._inbox
+        """Whether a search may go on: no message waits, or one that is answered while it runs."""
+        if self._is_closed:
+            return False
+        return not self._inbox or isinstance(self._inbox[0], messages.DURING_A_SEARCH)
 
     def _attempt(self, message: Message) -> None:
         """Do what a message says; if that fails, nothing has changed, and the tab is told why."""
@@ -169,6 +173,10 @@ class Session:
                 self._followed = message.action
                 self._paces["line"].hurry()
                 self._show_line()
+            case messages.Explain():
+                self._explained = message
+                self._paces["why"].hurry()
+                self._show_reasons()
             case messages.Grow():
                 self.grows, self._is_whole = message.on, False
                 self._paces["tree"].hurry()
@@ -224,10 +232,12 @@ class Session:
         self.thinking.forget()
         self.is_hinting = False
         self._followed = None
+        if self._explained.actions is not None:
+            self._explained = messages.Explain([])
         self._rates.clear()
         self._serial += 1
         self._is_at_rest, self._least_visits = False, 1
-        for kind in ("frame", "history", "line", "tree"):
+        for kind in ("frame", "history", "line", "why", "tree"):
             self.outbox.drop(kind)
         self.view = frames.view_of(self.game, self.episode.state)
         self._show_position()
@@ -282,7 +292,7 @@ class Session:
             self.game, self.episode.state, self.options, seed=self.rng.getrandbits(62),
             num_simulations=num_simulations, seconds=seconds,
         )  # fmt: skip
-        for name in ("frame", "history", "line"):
+        for name in ("frame", "history", "line", "why"):
             self._paces[name].hurry()
         self._show_search(result)
         return result
@@ -306,6 +316,7 @@ class Session:
         self._show_frame(result)
         self._show_history(result)
         self._show_line()
+        self._show_reasons()
         self._show_tree()
 
     def _show_position(self) -> None:
@@ -354,6 +365,22 @@ class Session:
         line = None if name is None else frames.variation(result, self.view, name)
         if line is not None:
             self.outbox.put("line", {"serial": self._serial, "line": line})
+        pace.done()
+
+    def _show_reasons(self) -> None:
+        """Show the terms of the scores at the node that the tab asks about."""
+        result, pace, asked = self.thinking.result, self._paces["why"], self._explained
+        if result is None or asked.actions is None or not pace.is_due():
+            return
+        samples = self.thinking.samples()
+        earlier = [sample for number, sample in samples if number <= (asked.simulations or 0)]
+        sample = earlier[-1] if earlier and not asked.actions else None
+        content = frames.reasons(result, self.options, asked.actions, sample, self.thinking.before)
+        moments = [number for number, _ in samples]
+        now = None if sample is None else moments[len(earlier) - 1]
+        self.outbox.put("why", {
+            "serial": self._serial, "moments": moments, "moment": now, "why": content,
+        })  # fmt: skip
         pace.done()
 
     def _show_tree(self) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 
 import uctree
 from uctree.arena.agents import read_search_options
+from uctree.engine.history import Sample
 from uctree.engine.options import check_names, resolve
 from uctree.errors import UctreeError
 from uctree.game import Game
@@ -124,6 +125,18 @@ class Thinking:
         return reached
 
     # The root over time.
+
+    def samples(self) -> list[tuple[int, Sample]]:
+        """Moments of the current search: the simulations of the tree, and the root's edges."""
+        if self.result is None or not self.result.samples:
+            return []
+        moments = self.result.samples[0].moments
+        return [(self._before + sample.simulations, sample) for sample in moments]
+
+    @property
+    def before(self) -> int:
+        """The simulations of the tree when the current search began."""
+        return self._before
 
     def _keep_past(self) -> None:
         """Keep the history of the last search, which the next one continues."""

@@ -10,6 +10,7 @@ import { makeBoard, showDrawing } from "./board.js";
 import { makeCandidates } from "./candidates.js";
 import { connect } from "./connection.js";
 import { makeEpisode } from "./episode.js";
+import { makeWhy } from "./why.js";
 
 const selection = makeSelection();
 let position = null; // the latest one
@@ -99,6 +100,7 @@ const variation = makeLine((index) => {
 });
 const charts = makeCharts(selection);
 const tree = makeTree(selection);
+const why = makeWhy((content) => send("explain", content));
 let grows = false;
 byId("grow").addEventListener("click", () => {
   grows = !grows;
@@ -127,6 +129,7 @@ const receivers = {
       return option;
     }));
     if (grows) send("grow", { on: true });
+    why.again();
   },
   problem: ({ text }) => {
     byId("problem-text").textContent = text;
@@ -154,6 +157,7 @@ const receivers = {
       byId("charts").hidden = true;
       line = null;
       variation.show(null);
+      why.clear();
       tree.clear();
       byId("tree-note").textContent = "";
       byId("problem").hidden = true;
@@ -187,6 +191,7 @@ const receivers = {
     variation.show(line, isSame);
     if (resting === line.action) board.preview(line.drawings[line.drawings.length - 1] ?? null);
   },
+  why: (message) => { if (isCurrent(message)) why.show(message); },
   tree: (message) => {
     if (!isCurrent(message)) return;
     tree.show({
