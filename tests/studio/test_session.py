@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import random
 import time
 
 import pytest
 
+import uctree
 from tests.studio.tabs import tab
 from uctree import games
 from uctree.studio import session as session_module
@@ -189,6 +191,100 @@ def test_a_hint_ends_by_itself_and_the_person_still_decides():
         assert frame["chosen"] == 2
         assert frame["simulations"] == 20
         assert page.latest["position"]["ply"] == 4
+
+
+def test_actions_are_excluded_and_allowed_again():
+    with tab("tic_tac_toe", seats=["person", "person"]) as page:
+        page.send("restrict", excluded=[4, 0])
+        position = page.wait("position", lambda each: each["excluded"])
+        assert position["excluded"] == [0, 4]
+        page.send("hint")
+        frame = page.wait("frame", lambda each: each["status"] == "simulations")
+        assert {row["action"] for row in frame["rows"]} == {1, 2, 3, 5, 6, 7, 8}
+        page.send("restrict", excluded=[])
+        page.send("hint")
+        page.wait("frame", lambda each: len(each["rows"]) == 9)
+        page.send("restrict", excluded=list(range(9)))
+        assert "not all of them" in page.wait("problem")["text"]
+
+
+def test_actions_are_not_excluded_from_trees_that_would_be_wrong():
+    settings = {"seconds": None, "num_simulations": 20, "options": "solver=True"}
+    with tab("tic_tac_toe", seats=["person", "person"], settings=settings) as page:
+        page.send("restrict", excluded=[4])
+        page.send("hint")
+        assert "only be dropped from a plain tree" in page.wait("problem")["text"]
+
+
+def test_visits_are_even_if_that_is_asked_for():
+    settings = {"seconds": None, "num_simulations": 90, "even": True}
+    with tab("tic_tac_toe", seats=["person", "person"], settings=settings) as page:
+        page.send("hint")
+        frame = page.wait("frame", lambda each: each["status"] == "simulations")
+        assert {row["visits"] for row in frame["rows"]} == {10}
+
+
+def test_an_episode_is_reviewed_while_another_state_is_looked_at():
+    settings = {"seconds": None, "num_simulations": 60}
+    with tab(
+        "tic_tac_toe", seats=["person"] * 2, actions=[0, 3, 1, 4, 8, 5], settings=settings
+    ) as page:
+        page.send("review", on=True)
+        page.send("jump", ply=2)
+        position = page.wait("position", lambda each: len(each["judgements"]) == 6)
+        assert position["ply"] == 2
+        mistakes = [each["ply"] for each in position["judgements"] if each["is_mistake"]]
+        assert 4 in mistakes  # a win was there
+        page.send("save", what="review")
+        page.wait("file", lambda each: each["name"] == "tic_tac_toe.html")
+        page.send("save", what="sgf")
+        assert "SGF is for go" in page.wait("problem")["text"]
+
+
+def test_a_person_is_asked_again_after_a_mistake():
+    settings = {"seconds": None, "num_simulations": 60, "teach": True}
+    with tab("tic_tac_toe", seats=["person"] * 2, actions=[0, 3, 1, 4], settings=settings) as page:
+        page.send("act", ply=4, action=8)
+        lesson = page.wait("position", lambda each: "loses" in each["lesson"])
+        assert lesson["lesson"].startswith("9 loses 2.00 against the best action")
+        assert lesson["episode"] == [0, 3, 1, 4]
+        page.send("act", ply=4, action=2)
+        assert page.wait_for_ply(5)["over"]
+
+
+def test_two_searches_are_compared():
+    with tab("tic_tac_toe", seats=["person", "person"]) as page:
+        page.send("keep", on=True)
+        assert "no search of this state to keep" in page.wait("problem")["text"]
+        page.send("hint")
+        kept = page.wait("frame", lambda each: each["status"] == "simulations")
+        page.send("keep", on=True)
+        page.send(
+            "configure",
+            settings={"num_simulations": 60, "seconds": None, "options": "selection=puct()"},
+        )
+        page.send("hint")
+        found = page.wait("comparison", lambda each: each["comparison"]["simulations"][1] == 60)
+        comparison = found["comparison"]
+        assert comparison["names"] == ["default options", "selection=puct()"]
+        assert comparison["simulations"] == [20, 60]
+        visits = {row["text"]: row["visits"][0] for row in comparison["rows"]}
+        assert visits == {row["text"]: row["visits"] for row in kept["rows"]}
+
+
+def test_a_search_is_saved_as_a_page_and_as_a_tree(tmp_path):
+    with tab("tic_tac_toe", seats=["person", "person"]) as page:
+        page.send("hint")
+        page.wait("frame", lambda each: each["status"] == "simulations")
+        page.send("save", what="page")
+        file = page.wait("file")
+        assert file["name"] == "tic_tac_toe.html"
+        assert base64.b64decode(file["content"]).startswith(b"<!doctype html>")
+        page.send("save", what="tree")
+        file = page.wait("file", lambda each: each["name"] == "tic_tac_toe.tree")
+        path = tmp_path / "a.tree"
+        path.write_bytes(base64.b64decode(file["content"]))
+        assert uctree.Tree.load(path).simulations == 20
 
 
 @pytest.mark.parametrize(

@@ -176,6 +176,49 @@ def test_it_is_explained_why_an_action_is_taken(visit):
     assert tab.text_content("#why-note").startswith("player 1 to move")
 
 
+def test_a_search_is_steered_compared_and_saved(visit, tmp_path):
+    tab = visit(link=link("tic_tac_toe", seats="person,person"))
+    tab.click("#hint")
+    tab.click('#candidates tr[data-action="4"]')
+    tab.click("#without")
+    tab.wait_for_selector("#excluded:not([hidden])")
+    assert tab.text_content("#excluded") == "without 5"
+    tab.click("#hint")
+    tab.wait_for_function(
+        "() => document.querySelectorAll('#candidates tr[data-action]').length === 8"
+    )
+    tab.click("#keep")
+    tab.wait_for_selector('#keep[aria-pressed="true"]')
+    tab.check("#even")
+    tab.click("#settings button")
+    tab.wait_for_function("() => !document.getElementById('candidates').tBodies[0].rows.length")
+    tab.click("#hint")
+    tab.wait_for_selector("#comparison:not([hidden])")
+    assert "even visits, without 5" in tab.text_content("#comparison-text")
+    with tab.expect_download() as download:
+        tab.click("#save-page")
+    download.value.save_as(tmp_path / "saved.html")
+    assert "A search of tic_tac_toe" in (tmp_path / "saved.html").read_text()
+
+
+def test_an_episode_is_reviewed_and_mistakes_are_found(visit, tmp_path):
+    tab = visit(
+        link=link(
+            "tic_tac_toe", "0,3,1,4,8,5", "person,person", num_simulations=60,
+        )
+    )  # fmt: skip
+    tab.click("#review")
+    tab.wait_for_selector("#next-mistake:not([disabled])")
+    tab.wait_for_selector('#review[aria-pressed="false"]')
+    tab.click("#next-mistake")
+    tab.wait_for_function("() => document.getElementById('judgement').textContent.includes('lost')")
+    assert tab.locator("#plies button.mistake").count() >= 1
+    with tab.expect_download() as download:
+        tab.click("#save-review")
+    download.value.save_as(tmp_path / "review.html")
+    assert "A review of tic_tac_toe" in (tmp_path / "review.html").read_text()
+
+
 def test_the_address_holds_the_episode_and_the_settings(visit):
     tab = visit(link=link("hex:size=5", seats="person,person", options="selection=puct(c=2)"))
     tab.locator("#board .spot").nth(3).click()

@@ -249,13 +249,14 @@ class _Copy:
         path = np.zeros(len(self.rewards) + 1, arrays.path)
         for depth, reward in enumerate(self.rewards):
             path["reward"][depth] = reward
+        nothing = np.zeros(0)  # for what selecting an edge does not read
         return Search(
             tree=head.view(np.recarray)[0], edges=self.records.view(np.recarray),
-            root_squares=None, table=None, untried=None, queue=None,
+            root_squares=nothing, table=nothing, untried=nothing, queue=None,
             path=path.view(np.recarray), work=work, states=StateViews(space.states),
-            key_bytes=None, key_words=None, key_ranges=None, rng=make_rng(1), lock=None,
-            data=game.data,
-        )  # type: ignore[arg-type]  # fmt: skip
+            key_bytes=nothing, key_words=nothing, key_ranges=nothing, rng=make_rng(1),
+            lock=nothing, data=game.data,
+        )  # fmt: skip
 
     def _stored(self, place: _Place, player: int) -> list[EdgeScore]:
         """Visits and values of the edges of a node."""

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from uctree.comparison import compare
 from uctree.engine.history import Sample
 from uctree.engine.options import resolve
 from uctree.engine.scores import Decision, EdgeScore, decisions, earlier_decision
+from uctree.errors import UctreeError
 from uctree.game import CHANCE, Game
 from uctree.pages.board import Cell, Spot, cells_of, draw, read_board, shading, spots_of
 from uctree.pages.outline import outline
-from uctree.pages.tree_data import Boards, player_name, tree_data
+from uctree.pages.result_page import page
+from uctree.pages.tree_data import Boards, encoded, player_name, tree_data
 from uctree.result import SearchResult
 from uctree.studio.episode import StudioEpisode
 from uctree.studio.thinking import names_of
@@ -25,6 +30,7 @@ MOST_ACTIONS = 500  # that are listed
 MOST_ROWS = 60  # candidates of a frame
 MOST_CURVES = 8
 MOST_PLIES_SHOWN = 16  # of a variation
+MOST_BYTES_SAVED = 50_000_000  # of a tree that is sent as a file
 MOST_BOARD_CHARACTERS = 200_000  # of the states in a tree
 
 
@@ -220,7 +226,7 @@ def reasons(
         found = [earlier_decision(tree, resolved, sample, before)]
     if not found:
         return {"path": [], "edges": [], "note": "this node has no actions with visits yet"}
-    words, state = [], tree.state
+    words, state = list[str](), tree.state
     for action, decision in zip(actions, found[1:], strict=False):
         named = action if not game.is_continuous else found[len(words)].edges[action].action
         words.append(next(shown_steps(game, state, [named]))[0])
@@ -258,6 +264,56 @@ def _reason(game: Game, decision: Decision, edge: EdgeScore) -> dict[str, Any]:
         "neededValue": edge.needed_value,
         "neededSimulations": edge.needed_simulations,
     }
+
+
+def comparison(
+    kept: SearchResult, kept_name: str, result: SearchResult, name: str
+) -> dict[str, Any]:
+    """The differences of two searches of a state, as `compare` finds them."""
+    found = compare(kept, result, (kept_name, name))
+    player = max(0, result.tree.root.to_play)
+    return {
+        "names": [kept_name, name],
+        "simulations": [kept.tree.simulations, result.tree.simulations],
+        "chosen": [_chosen_text(each) for each in (kept, result)],
+        "totalVariation": found.total_variation,
+        "valueDifference": found.value_difference.tolist()[player],
+        "rows": [
+            {
+                "text": result.game.show_action(result.state, row["action"]),
+                "visits": row["visits"].tolist(),
+                "share": row["share"].tolist(),
+                "q": row["q"][:, player].tolist(),
+            }
+            for row in found.edges[:MOST_ROWS]
+        ],
+    }
+
+
+def _chosen_text(result: SearchResult) -> str:
+    return "" if result.action is None else result.game.show_action(result.state, result.action)
+
+
+def saved(result: SearchResult, what: str) -> tuple[str, str]:
+    """The name of a file and its bytes as base64: the page of a result, or its tree."""
+    if what == "page":
+        return file_of(result.game, "html", page(result))
+    if result.tree.num_bytes > MOST_BYTES_SAVED:
+        raise UctreeError(
+            f"the tree has {result.tree.num_bytes:,} bytes, and the studio sends at most "
+            f"{MOST_BYTES_SAVED:,}; save it with uctree search --save-tree"
+        )
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "tree"
+        result.tree.save(path)
+        return file_of(result.game, "tree", path.read_bytes())
+
+
+def file_of(game: Game, suffix: str, content: str | bytes) -> tuple[str, str]:
+    """The name of a file about a game, and its bytes as base64."""
+    name = "".join(each if each.isalnum() else "_" for each in game.name)[:50]
+    raw = content.encode("utf-8", "replace") if isinstance(content, str) else content
+    return f"{name}.{suffix}", encoded(raw)
 
 
 def tree_content(

@@ -29,6 +29,8 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     num_simulations: Annotated[int, Meta(ge=1, le=MOST_SIMULATIONS)] | None = None
     options: Text = ""  # as in `search(...)`: "selection=puct(c=2), solver=True"
     by_hand: bool = False  # whether a person chooses the outcomes of chance
+    teach: bool = False  # whether a person is asked again after a mistake
+    even: bool = False  # whether all actions of the root get equally many visits
 
 
 class Kind(Struct, forbid_unknown_fields=True, tag_field="kind", tag=str.lower):
@@ -100,6 +102,30 @@ class Hint(Kind):
     """Search the state once, as long as the settings say."""
 
 
+class Restrict(Kind):
+    """Search without these actions of the state."""
+
+    excluded: Annotated[list[Number], Meta(max_length=10_000)]
+
+
+class Keep(Kind):
+    """Keep the search to compare the next ones with it, which begin anew; or forget it."""
+
+    on: bool
+
+
+class Review(Kind):
+    """Search all states of the episode, to judge its actions; or stop it."""
+
+    on: bool
+
+
+class Save(Kind):
+    """Send a file: the search as a page, its tree, the review as a page, an episode of go."""
+
+    what: Literal["page", "tree", "review", "sgf"]
+
+
 class Follow(Kind):
     """Show the variation of an action."""
 
@@ -123,8 +149,8 @@ class Grow(Kind):
 
 
 Message = (
-    Open | Act | Say | Undo | Jump | Resign | Sit | Configure | Pause | Think | Hint | Follow
-    | Explain | Grow
+    Open | Act | Say | Undo | Jump | Resign | Sit | Configure | Pause | Think | Hint | Restrict
+    | Keep | Review | Save | Follow | Explain | Grow
 )  # fmt: skip
 DURING_A_SEARCH = (
     Follow,

@@ -28,6 +28,7 @@ from uctree.studio.episode import StudioEpisode
 from uctree.studio.library import Library
 from uctree.studio.messages import MOST_SIMULATIONS, Message, Settings, read_message
 from uctree.studio.outbox import Outbox
+from uctree.studio.review import Review, found_by, is_go, judged, review_page, sgf
 from uctree.studio.thinking import Thinking, options_of
 
 MOST_WAITING = 100  # messages in an inbox
@@ -47,16 +48,23 @@ class Session:
         self.rng = random.Random()
         self.settings, self.options = Settings(), dict[str, Any]()
         self.is_thinking = self.is_hinting = self.is_paused = self.grows = False
+        self.is_reviewing = False
+        self.review = Review()
+        self._tried: Any = None  # an action of a person that is judged before it is taken
+        self._lesson = ""  # what is said about the last one
         self._least_visits = 1  # of the nodes that the tab was shown
         self._is_whole = False  # whether the tab was shown all of the tree
         self._is_at_rest = False  # the search of this state has nothing left to do
+        self.excluded: frozenset[int] = frozenset()  # actions of this state
+        self.kept: tuple[SearchResult, str] | None = None  # to compare with, and its settings
         self._followed: int | None = None  # the action whose variation is shown
         self._explained = messages.Explain()  # the node whose scores are shown
         self.thinking = Thinking(self._is_undisturbed, self._watch)
         self._serial = 0  # of the state that is looked at
         self._paces = {
             "frame": frames.Pace(0.1, share=0.01), "history": frames.Pace(0.5, share=0.005),
-            "line": frames.Pace(0.5, share=0.02), "why": frames.Pace(1.0, share=0.01),
+            "line": frames.Pace(0.5, share=0.02), "comparison": frames.Pace(0.5, share=0.005),
+            "why": frames.Pace(1.0, share=0.01),
             "tree": frames.Pace(1.0, share=0.015),
         }  # fmt: skip
         self._rates: deque[tuple[float, int]] = deque(maxlen=12)
@@ -148,6 +156,7 @@ class Session:
             case messages.Undo():
                 persons = {i for i, seat in enumerate(self.seats) if seat == "person"}
                 self.episode.undo(persons)
+                self.review.forget_after(self.episode.ply)
                 self._change()
             case messages.Jump():
                 self.episode.jump(message.ply)
@@ -160,7 +169,7 @@ class Session:
             case messages.Configure():
                 self.options = options_of(self.game, message.settings)
                 self.settings = message.settings
-                self._change()
+                self._renew()
             case messages.Pause():
                 self.is_paused = message.on
                 self._show_position()
@@ -169,6 +178,15 @@ class Session:
                 self._show_position()
             case messages.Hint():
                 self.is_hinting = True
+            case messages.Restrict():
+                self._restrict(message.excluded)
+            case messages.Keep():
+                self._keep(message.on)
+            case messages.Review():
+                self.is_reviewing = message.on
+                self._show_position()
+            case messages.Save():
+                self._save(message.what)
             case messages.Follow():
                 self._followed = message.action
                 self._paces["line"].hurry()
@@ -198,7 +216,8 @@ class Session:
             raise UctreeError(f"{text} has {game.num_players} seats; got {len(seats)}")
         self.text, self.game, self.episode = text, game, episode
         self.settings, self.options, self.seats = settings, options, list(seats)
-        self.is_thinking = self.is_hinting = self.is_paused = False
+        self.is_thinking = self.is_hinting = self.is_paused = self.is_reviewing = False
+        self.review = Review()
         self._is_open = True
         self._change()
 
@@ -211,7 +230,19 @@ class Session:
             action = self.game.read_action(episode.state, message.text)
         else:
             action = _given(self.game, message.action)
-        episode.take(action)
+        player = episode.to_play
+        if self.settings.teach and player >= 0 and self.seats[player] == "person":
+            self.game.step(episode.state, action)  # an illegal action is refused at once
+            self._tried = action
+            self._lesson = f"looking at {self.game.show_action(episode.state, action)}"
+            self._show_position()
+            return
+        self._play(action)
+
+    def _play(self, action: Any) -> None:
+        """Take an action, and look at the state after it."""
+        self.review.forget_after(self.episode.ply)
+        self.episode.take(action)
         self.is_paused = False
         self._change()
 
@@ -227,8 +258,49 @@ class Session:
         self.seats, self.is_paused = list(seats), False
         self._show_position()
 
+    def _restrict(self, actions: list[int]) -> None:
+        excluded = frozenset(actions)
+        legal = frozenset() if self.game.is_continuous else frozenset(self.view.actions)
+        if excluded - legal or (excluded and excluded == legal) or self.episode.to_play < 0:
+            raise UctreeError("only legal actions of a player can be excluded, and not all of them")
+        self.excluded = excluded
+        self._renew()
+
+    def _keep(self, on: bool) -> None:
+        """Keep the latest search; those that follow begin with an empty tree."""
+        result = self.thinking.result
+        if on and (result is None or len(result.edges) == 0):
+            raise UctreeError("there is no search of this state to keep; let it think first")
+        self.kept = (result, self._label()) if on and result is not None else None
+        self._renew()
+
+    def _label(self) -> str:
+        """The settings of the search in a few words."""
+        words = [self.settings.options or "default options"]
+        words += ["even visits"] if self.settings.even else []
+        words += [f"without {self.view.actions[each]}" for each in sorted(self.excluded)]
+        return ", ".join(words)
+
+    def _save(self, what: str) -> None:
+        if what in ("review", "sgf"):
+            judgements = self.review.judgements(self.episode)
+            text = sgf(self.episode) if what == "sgf" else review_page(self.episode, judgements)
+            name, content = frames.file_of(self.game, "sgf" if what == "sgf" else "html", text)
+        else:
+            result = self.thinking.result
+            if result is None or result.status == "terminal":
+                raise UctreeError("there is no search of this state to save; let it think first")
+            name, content = frames.saved(result, what)
+        self.outbox.put("file", {"name": name, "content": content})
+
     def _change(self) -> None:
-        """Show the state that is looked at, which is another one, or is searched in another way."""
+        """Show the state that is looked at, which is another one."""
+        self.excluded, self.kept = frozenset(), None
+        self._tried, self._lesson = None, ""
+        self._renew()
+
+    def _renew(self) -> None:
+        """Show the state that is looked at, and search it anew."""
         self.thinking.forget()
         self.is_hinting = False
         self._followed = None
@@ -237,7 +309,7 @@ class Session:
         self._rates.clear()
         self._serial += 1
         self._is_at_rest, self._least_visits = False, 1
-        for kind in ("frame", "history", "line", "why", "tree"):
+        for kind in ("frame", "history", "line", "why", "comparison", "tree"):
             self.outbox.drop(kind)
         self.view = frames.view_of(self.game, self.episode.state)
         self._show_position()
@@ -245,8 +317,14 @@ class Session:
     # What the thread does by itself.
 
     def _has_work(self) -> bool:
-        if not self._is_open or self.episode.is_over:
+        if not self._is_open:
             return False
+        if self.is_reviewing:
+            return True
+        if self.episode.is_over:
+            return False
+        if self._tried is not None:
+            return True
         episode = self.episode
         if episode.to_play == CHANCE:
             return not (self.settings.by_hand or self.is_paused) or self._searches_for_a_person()
@@ -260,13 +338,17 @@ class Session:
         return (self.is_thinking or self.is_hinting) and not self._is_at_rest
 
     def _work(self) -> None:
-        if self.episode.to_play == CHANCE and not (self.settings.by_hand or self.is_paused):
+        if self.is_reviewing:
+            self._review()
+        elif self._tried is not None:
+            self._judge()
+        elif self.episode.to_play == CHANCE and not (self.settings.by_hand or self.is_paused):
             self._roll()
         elif self._searches_for_a_seat():
             result = self._search(self.settings.num_simulations, self.settings.seconds)
             if result.status != "studio":
-                self.episode.take(result.action)
-                self._change()
+                self.review.note(self.episode.ply, result)
+                self._play(result.action)
         elif self.is_thinking:
             result = self._search(None, None)
             self._is_at_rest = result.status != "studio"
@@ -274,13 +356,54 @@ class Session:
             result = self._search(self.settings.num_simulations, self.settings.seconds)
             self.is_hinting = result.status == "studio"
 
+    def _review(self) -> None:
+        """Search the next state of the episode that is not known yet."""
+        ply = self.review.next_ply(self.episode)
+        if ply is None:
+            self.is_reviewing = False
+        else:
+            result = self._look_at(self.episode.states[ply])
+            if result is None:
+                return
+            self.review.note(ply, result)
+            self.episode.values[ply] = [float(value) for value in result.value]
+        self._show_position()
+
+    def _judge(self) -> None:
+        """Take the action that a person tried, unless it is a mistake."""
+        episode, action = self.episode, self._tried
+        before = self._look_at(episode.state)
+        after, _ = self.game.step(episode.state, action)
+        behind = None if self.game.is_over(after) else self._look_at(after)
+        if before is None or (behind is None and not self.game.is_over(after)):
+            return  # a message comes first
+        found = None if behind is None else found_by(behind)
+        judgement = judged(self.game, episode.ply, episode.state, action, found_by(before), found)
+        if not judgement.is_mistake:
+            self._play(action)
+            return
+        self._tried = None
+        self._lesson = (
+            f"{judgement.text} loses {judgement.loss:.2f} against the best action; try another "
+            "one, or turn off asking again after mistakes"
+        )
+        self._show_position()
+
+    def _look_at(self, state: np.record) -> SearchResult | None:
+        """The result of a search of a state that is not shown; None if a message ended it."""
+        thinking = Thinking(self._is_undisturbed, lambda result: self._answer_at_once())
+        result = thinking.search(
+            self.game, state, self.options, seed=self.rng.getrandbits(62),
+            num_simulations=self.settings.num_simulations, seconds=self.settings.seconds,
+        )  # fmt: skip
+        return None if result.status == "studio" else result
+
     def _roll(self) -> None:
         """Draw an outcome of chance, unless a message comes first."""
         with self._ready:
             if self._ready.wait_for(lambda: self._inbox or self._is_closed, SECONDS_OF_A_ROLL):
                 return
-        self.episode.take(draw_outcome(self.game, self.episode.state, self.rng))
-        self._change()
+        self._play(draw_outcome(self.game, self.episode.state, self.rng))
 
     def _search(self, num_simulations: int | None, seconds: float | None) -> SearchResult:
         """Search the state, and show what was found."""
@@ -290,26 +413,30 @@ class Session:
         self._is_whole = False
         result = self.thinking.search(
             self.game, self.episode.state, self.options, seed=self.rng.getrandbits(62),
-            num_simulations=num_simulations, seconds=seconds,
+            num_simulations=num_simulations, seconds=seconds, excluded=self.excluded,
         )  # fmt: skip
-        for name in ("frame", "history", "line", "why"):
+        for name in ("frame", "history", "line", "why", "comparison"):
             self._paces[name].hurry()
         self._show_search(result)
         return result
 
     def _stop_searching(self) -> None:
         """After an error: nothing is searched again before a message says so."""
-        self.is_thinking = self.is_hinting = False
-        self.is_paused = True
+        self.is_thinking = self.is_hinting = self.is_reviewing = False
+        self.is_paused, self._tried = True, None
         self._show_position()
 
     # What the tab is shown.
 
     def _watch(self, result: SearchResult) -> None:
         """Called by the search between two pieces."""
+        self._answer_at_once()
+        self._show_search(result)
+
+    def _answer_at_once(self) -> None:
+        """Answer messages that do not end a search."""
         while self._inbox and isinstance(self._inbox[0], messages.DURING_A_SEARCH):
             self._attempt(self._inbox.popleft())
-        self._show_search(result)
 
     def _show_search(self, result: SearchResult) -> None:
         """Show the parts of a search that are due."""
@@ -317,6 +444,7 @@ class Session:
         self._show_history(result)
         self._show_line()
         self._show_reasons()
+        self._show_comparison(result)
         self._show_tree()
 
     def _show_position(self) -> None:
@@ -324,7 +452,10 @@ class Session:
         self.outbox.put("position", {
             "serial": self._serial, "game": self.text, "name": self.game.name,
             "seats": self.seats, "settings": self.settings, "thinking": self.is_thinking,
-            "paused": self.is_paused, "episode": self.episode.numbers(),
+            "paused": self.is_paused, "reviewing": self.is_reviewing, "lesson": self._lesson,
+            "judgements": self.review.judgements(self.episode), "isGo": is_go(self.game),
+            "excluded": sorted(self.excluded),
+            "kept": None if self.kept is None else self.kept[1], "episode": self.episode.numbers(),
             **frames.episode_content(self.episode), **self.view.content(),
         })  # fmt: skip
 
@@ -382,6 +513,14 @@ class Session:
             "serial": self._serial, "moments": moments, "moment": now, "why": content,
         })  # fmt: skip
         pace.done()
+
+    def _show_comparison(self, result: SearchResult) -> None:
+        """Show how the search differs from the one that was kept."""
+        pace = self._paces["comparison"]
+        if self.kept is not None and pace.is_due() and len(result.edges):
+            content = frames.comparison(*self.kept, result, self._label())
+            self.outbox.put("comparison", {"serial": self._serial, "comparison": content})
+            pace.done()
 
     def _show_tree(self) -> None:
         """Show the most visited nodes of the tree, if the tab wants to see it grow."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import numpy as np
@@ -16,16 +16,26 @@ from uctree.engine.options import check_names, resolve
 from uctree.errors import UctreeError
 from uctree.game import Game
 from uctree.result import SearchResult
+from uctree.selection import Rule
 from uctree.stopping import Stop, as_stops
 from uctree.studio.messages import MOST_SIMULATIONS, Settings
 from uctree.tree import Tree
 
+MOST_TO_EXCLUDE = 1_000  # simulations for each action of the root, until all have an edge
 TREE_BYTES = 256_000_000  # of a session; beyond it the tree is pruned
 MOST_PLAYOUTS = 1_000  # of a leaf: a search ends between two simulations only
 # What the studio decides itself, or what could harm its process.
 NOT_HERE = ("check", "debug", "max_memory")
 
 _compiling = threading.Lock()  # one session at a time compiles, the others take the result
+
+
+def _fewest(visits: int) -> float:
+    return -float(visits)
+
+
+# All actions of the root get equally many visits.
+EVEN = Rule("even", _fewest)
 
 
 def options_of(game: Game, settings: Settings) -> dict[str, Any]:
@@ -36,6 +46,8 @@ def options_of(game: Game, settings: Settings) -> dict[str, Any]:
         for name in NOT_HERE:
             if name in options:
                 raise UctreeError(f"the studio sets {name}= itself; omit it")
+        if settings.even:
+            options["root_selection"] = EVEN
         resolved = resolve(game, **options)
     except UctreeError:
         raise
@@ -84,10 +96,14 @@ class Thinking:
     def search(
         self, game: Game, state: np.record, options: dict[str, Any], *, seed: int,
         num_simulations: int | None, seconds: float | None,
+        excluded: Collection[int] = (),
     ) -> SearchResult:  # fmt: skip
         """The result of searching until the budget is used up or nobody wants to wait.
 
         It continues the tree of an earlier search, unless `forget` was called in between.
+
+        Args:
+            excluded: actions of the state that are not searched.
         """
         given = options | {
             "max_memory": TREE_BYTES, "stop": (*as_stops(options.get("stop")), self._stop),
@@ -99,6 +115,9 @@ class Thinking:
             )
         self._keep_past()
         self._prepare(game, state, given)
+        if excluded and not self._trees:
+            self._trees = _trees_without(game, state, given | {"stop": None}, excluded, seed)
+            self._before = sum(tree.simulations for tree in self._trees)
         self.result = uctree.search(
             game, state, seed=seed, tree=self._trees or None, seconds=seconds,
             num_simulations=min(left, num_simulations or left), **given,
@@ -161,6 +180,30 @@ class Thinking:
             "visits": [[moment[1].get(name, nothing)[0] for name in names] for moment in both],
             "q": [[moment[1].get(name, nothing)[1] for name in names] for moment in both],
         }
+
+
+def _trees_without(
+    game: Game, state: np.record, given: dict[str, Any], excluded: Collection[int], seed: int
+) -> tuple[Tree, ...]:
+    """Small trees whose roots have all legal actions but those that are excluded."""
+    if game.is_continuous:
+        raise UctreeError(f"the actions of {game.name} are vectors, none of which can be excluded")
+    legal = game.legal(state)
+    left = set(legal) - set(excluded)
+    if not left:
+        raise UctreeError("all actions are excluded; leave at least one")
+    num_simulations = len(legal)
+    while num_simulations <= MOST_TO_EXCLUDE * len(legal):
+        trees = uctree.search(
+            game, state, num_simulations=num_simulations, seed=seed, **given
+        ).trees
+        if all(len(tree.root.edges) == len(legal) for tree in trees):
+            break
+        num_simulations *= 2
+    for tree in trees:
+        edges = tree.root.edges
+        tree.drop(tree.root, [edge for edge in edges if tree.action(edge) not in left])
+    return trees
 
 
 Moment = tuple[int, dict[int, tuple[int, list[float]]]]  # simulations; visits and q by action

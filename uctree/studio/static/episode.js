@@ -4,7 +4,7 @@ import { COLORS, drawChart } from "/pages/charts.js";
 import { button, byId, make } from "/pages/dom.js";
 
 // `jump(ply)` looks at another state; `sit(seats)` changes who plays.
-export const makeEpisode = ({ jump, sit }) => {
+export const makeEpisode = ({ jump, sit, review, save }) => {
   let position = null, shown = "", placeOf = null;
 
   const list = () => {
@@ -24,6 +24,29 @@ export const makeEpisode = ({ jump, sit }) => {
     });
     byId("ply").textContent = `ply ${position.ply} of ${position.words.length}`;
   };
+  const judge = () => {
+    const byPly = new Map(position.judgements.map((each) => [each.ply, each]));
+    [...byId("plies").children].forEach((item, i) => {
+      const each = byPly.get(i), isKnown = each !== undefined;
+      item.firstChild.classList.toggle("mistake", isKnown && each.is_mistake);
+      item.firstChild.textContent = position.words[i] + (isKnown && each.loss >= 0.005 ? ` \u2212${each.loss.toFixed(2)}` : "");
+    });
+    const mistakes = position.judgements.filter((each) => each.is_mistake);
+    const last = byPly.get(position.ply - 1);
+    byId("review").setAttribute("aria-pressed", String(position.reviewing));
+    byId("next-mistake").disabled = !mistakes.length;
+    byId("save-review").disabled = !position.judgements.length;
+    byId("save-sgf").hidden = !position.isGo;
+    byId("judgement").textContent = last && last.loss >= 0.005 ? `${position.words[last.ply]} lost ${last.loss.toFixed(3)}; the search prefers ${last.best}.`
+      : position.judgements.length ? `${mistakes.length} mistakes in ${position.judgements.length} actions` : "";
+  };
+  byId("review").addEventListener("click", () => review(!position.reviewing));
+  byId("next-mistake").addEventListener("click", () => {
+    const mistakes = position.judgements.filter((each) => each.is_mistake);
+    jump((mistakes.find((each) => each.ply + 1 > position.ply) ?? mistakes[0]).ply + 1);
+  });
+  byId("save-review").addEventListener("click", () => save("review"));
+  byId("save-sgf").addEventListener("click", () => save("sgf"));
   const chart = () => {
     const known = position.values.map((value, ply) => [ply, value]).filter(([, value]) => value);
     byId("values").hidden = known.length < 2;
@@ -60,6 +83,7 @@ export const makeEpisode = ({ jump, sit }) => {
   const show = (next) => {
     position = next;
     list();
+    judge();
     chart();
     seats();
   };

@@ -1,13 +1,15 @@
 // The page of the studio: what comes from the server goes to the parts of the page, and back.
 
 import { makeCharts } from "/pages/charts.js";
-import { byId } from "/pages/dom.js";
+import { byId, make } from "/pages/dom.js";
 import { makeLine } from "/pages/line.js";
+import { typed } from "/pages/numbers.js";
 import { readOutline } from "/pages/outline.js";
 import { makeSelection } from "/pages/selection.js";
 import { makeTree } from "/pages/tree.js";
 import { makeBoard, showDrawing } from "./board.js";
 import { makeCandidates } from "./candidates.js";
+import { showComparison } from "./comparison.js";
 import { connect } from "./connection.js";
 import { makeEpisode } from "./episode.js";
 import { makeWhy } from "./why.js";
@@ -55,6 +57,8 @@ const settings = () => ({
   num_simulations: byId("simulations").value === "" ? null : Number(byId("simulations").value),
   options: byId("options").value,
   by_hand: byId("by-hand").checked,
+  even: byId("even").checked,
+  teach: byId("teach").checked,
 });
 const configure = (event) => {
   event.preventDefault();
@@ -68,11 +72,21 @@ byId("open-form").addEventListener("submit", (event) => {
 });
 byId("settings").addEventListener("submit", configure);
 byId("by-hand").addEventListener("change", configure);
+byId("teach").addEventListener("change", configure);
 byId("undo").addEventListener("click", () => send("undo"));
 byId("hint").addEventListener("click", () => send("hint"));
 byId("resign").addEventListener("click", () => send("resign"));
 byId("pause").addEventListener("click", () => send("pause", { on: !position.paused }));
 byId("think").addEventListener("click", () => send("think", { on: !position.thinking }));
+byId("without").addEventListener("click", () => send("restrict", { excluded: [...position.excluded, selection.action] }));
+byId("only").addEventListener("click", () => {
+  const others = position.actions.map(([action]) => action).filter((action) => action !== selection.action);
+  send("restrict", { excluded: others });
+});
+byId("all-actions").addEventListener("click", () => send("restrict", { excluded: [] }));
+byId("keep").addEventListener("click", () => send("keep", { on: position.kept === null }));
+byId("save-page").addEventListener("click", () => send("save", { what: "page" }));
+byId("save-tree").addEventListener("click", () => send("save", { what: "tree" }));
 addEventListener("hashchange", () => send("open", readLink()));
 byId("problem-close").addEventListener("click", () => { byId("problem").hidden = true; });
 
@@ -85,13 +99,18 @@ const board = makeBoard({
 const episode = makeEpisode({
   jump: (ply) => send("jump", { ply }),
   sit: (seats) => send("sit", { seats }),
+  review: (on) => send("review", { on }),
+  save: (what) => send("save", { what }),
 });
 const candidates = makeCandidates(selection, (action) => {
   resting = action;
   if (action === null) board.preview(null);
   else send("follow", { action });
 });
-selection.listen((action) => { if (action !== null) send("follow", { action }); });
+selection.listen((action) => {
+  if (action !== null) send("follow", { action });
+  for (const id of ["without", "only"]) byId(id).disabled = action === null;
+});
 const variation = makeLine((index) => {
   const drawing = line.drawings[index];
   showDrawing(byId("line-drawing"), drawing ?? "");
@@ -148,10 +167,20 @@ const receivers = {
     byId("seconds").value = next.settings.seconds ?? "";
     byId("simulations").value = next.settings.num_simulations ?? "";
     byId("options").value = next.settings.options;
+    byId("even").checked = next.settings.even;
+    byId("teach").checked = next.settings.teach;
+    byId("lesson").hidden = !next.lesson;
+    byId("lesson").textContent = next.lesson;
+    byId("all-actions").disabled = next.excluded.length === 0;
+    byId("excluded").hidden = next.excluded.length === 0;
+    byId("excluded").textContent = `without ${next.excluded.map((action) => new Map(next.actions).get(action)).join(", ")}`;
+    byId("keep").setAttribute("aria-pressed", String(next.kept !== null));
     if (isNew) {
       board.preview(null);
       resting = null;
       selection.action = null;
+      for (const id of ["without", "only"]) byId(id).disabled = true;
+      byId("comparison").hidden = true;
       candidates.clear(next);
       charts.begin(next.players, next.toPlay);
       byId("charts").hidden = true;
@@ -192,6 +221,14 @@ const receivers = {
     if (resting === line.action) board.preview(line.drawings[line.drawings.length - 1] ?? null);
   },
   why: (message) => { if (isCurrent(message)) why.show(message); },
+  comparison: (message) => { if (isCurrent(message)) showComparison(message.comparison); },
+  file: ({ name, content }) => {
+    const link = make("a");
+    link.href = URL.createObjectURL(new Blob([typed(content, Uint8Array)]));
+    link.download = name;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+  },
   tree: (message) => {
     if (!isCurrent(message)) return;
     tree.show({
