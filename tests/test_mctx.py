@@ -68,11 +68,20 @@ MUZERO = {
 }
 
 
+def some(name: str) -> Any:
+    """A case; JAX compiles for seconds, so `make test` leaves out those that others include."""
+    return pytest.param(
+        name, marks=pytest.mark.slow if name in ("one player", "two players") else ()
+    )
+
+
 @pytest.fixture(scope="module", autouse=True)
 def _doubles():
     jax.config.update("jax_enable_x64", True)
+    jax.config.update("jax_disable_most_optimizations", True)  # compilation takes all the time
     yield
     jax.config.update("jax_enable_x64", False)
+    jax.config.update("jax_disable_most_optimizations", False)
 
 
 def run_mctx(policy: Any, case: Case, **options: Any) -> Any:
@@ -118,7 +127,7 @@ def assert_same_root(result: Any, summary: Any, root: int) -> None:
     assert found["root_value"] == pytest.approx(float(summary.value[root]), abs=1e-9)
 
 
-@pytest.mark.parametrize("name", GUMBEL)
+@pytest.mark.parametrize("name", [some(name) for name in GUMBEL])
 def test_gumbel_search_is_that_of_mctx(name):
     case = GUMBEL[name]
     output = run_mctx(
@@ -134,7 +143,7 @@ def test_gumbel_search_is_that_of_mctx(name):
         assert result.improved_policy() == pytest.approx(policy, abs=1e-9)
 
 
-@pytest.mark.parametrize("name", MUZERO)
+@pytest.mark.parametrize("name", [some(name) for name in MUZERO])
 def test_muzero_search_is_that_of_mctx(name):
     case = MUZERO[name]
     output = run_mctx(mctx.muzero_policy, case, dirichlet_fraction=0.0, temperature=0.0)

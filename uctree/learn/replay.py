@@ -698,11 +698,14 @@ class Window:
         return numbers
 
 
-def observe_states(game: Game, states: Sequence[State]) -> Batch:
+def observe_states(game: Game, states: Sequence[State] | np.ndarray) -> Batch:
     """The observations and legal actions of states; its targets are empty."""
     positions = np.zeros(len(states), position_dtype(game))
-    for index, state in enumerate(states):
-        positions["state"][index] = state
+    if isinstance(states, np.ndarray):
+        positions["state"] = states
+    else:
+        for index, state in enumerate(states):
+            positions["state"][index] = state
     positions["policy_actions"] = -1
     return make_batch(game, positions, np.zeros(len(states), np.int64))
 
@@ -731,7 +734,7 @@ def make_batch(
         action_table, cell_table, scratch, scratch.reshape(planes.shape[1:]), planes, policy, mask,
         action_array(game), game.data,
     )  # fmt: skip
-    status = _kernel(game, arguments).call(*arguments)
+    status = _kernel(game, arguments).run(*arguments)
     if status < 0:
         raise BrokenGame(
             f"legal of {game.name} is wrong in a state of the replay; run `uctree check` on the "
