@@ -24,9 +24,11 @@ ORDER = [
     "engine.memory", "engine.threaded_calls", "kernels", "engine.frames", "selection",
     "engine.soundness", "tree",
     "evaluators", "backup", "engine.bindings", "solver", "continuous", "choice", "engine.history",
-    "engine", "workers", "variation", "pages", "result", "pages.outline", "pages.result_page",
+    "engine", "workers", "variation", "pages", "result", "pages.outline", "pages.tree_data",
+    "pages.result_page",
     "stopping", "comparison",
-    "mcts", "planning", "adapters", "principle", "doctor", "arena", "learn", "cli", "__main__",
+    "mcts", "planning", "adapters", "principle", "doctor", "arena", "learn", "studio", "cli",
+    "__main__",
 ]  # fmt: skip
 
 # Each goes against the order for a reason.
@@ -55,6 +57,7 @@ OUTSIDE = {
     "adapters": {"numpy", "gymnasium", "pettingzoo", "pyspiel"},
     "workers": {"ray"},
     "learn": {"numpy", "msgspec", "torch"},
+    "studio": {"numpy", "msgspec", "starlette", "uvicorn"},
     "cli": {"numpy", "cyclopts", "rich"},
     "__main__": set(),
 }
