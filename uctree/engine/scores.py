@@ -252,8 +252,8 @@ class _Copy:
         nothing = np.zeros(0)  # for what selecting an edge does not read
         return Search(
             tree=head.view(np.recarray)[0], edges=self.records.view(np.recarray),
-            root_squares=nothing, table=nothing, untried=nothing, queue=None,
-            path=path.view(np.recarray), work=work, states=StateViews(space.states),
+            root_squares=nothing, table=nothing, untried=nothing, untried_actions=nothing,
+            queue=None, path=path.view(np.recarray), work=work, states=StateViews(space.states),
             key_bytes=nothing, key_words=nothing, key_ranges=nothing, rng=make_rng(1),
             lock=nothing, data=game.data,
         )  # fmt: skip
