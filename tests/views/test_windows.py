@@ -159,8 +159,8 @@ def test_the_rules_are_the_same_compiled(monkeypatch):
 def test_a_game_of_go_can_have_a_window():
     plain = go(5)
 
-    def stone(state, cell):
-        return state.board[cell]
+    def stone(state, row, col):
+        return state.board[5 * row + col]
 
     game = windowed(plain, 3, stone=stone)
     state = game.start()

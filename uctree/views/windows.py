@@ -34,7 +34,7 @@ def windowed(
 
     Args:
         game: one whose actions are cells, `row * cols + col`, by its `geometry`; then others.
-        stone: `stone(state, cell)` is 0 for an empty cell and player + 1 for a stone; by default
+        stone: `stone(state, row, col)` is 0 for an empty cell and player + 1 for a stone; by default
             the field `board`, [rows, cols] or [rows * cols].
         is_legal: `is_legal(state, action)`; without it all legal actions are listed in every state.
         threat: `threat(state, player, row, col)` is a cell in which the player would win, if any;
