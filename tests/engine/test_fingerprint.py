@@ -8,46 +8,59 @@ import numpy as np
 import pytest
 
 import uctree
-from tests.engine.scripts import RUN, entries, run_python, write_game
+from tests.engine.scripts import KERNEL, entries, run_python
 from uctree.engine.compile import compile_kernel
 from uctree.engine.fingerprint import Contents, fingerprint
 from uctree.kernels.binding import UNBOUND
 
+HELPER = """
+PAY = {pay}
 
-def test_editing_a_helper_in_a_second_file_gives_the_new_answer(folder):
-    write_game(folder, imports="from helper import pay", payoff="pay(state)")
-    (folder / "main.py").write_text("import uctree\nfrom my_game import game\n" + RUN)
-    (folder / "helper.py").write_text("def pay(state):\n    return 2.0\n")
-    assert run_python(folder, "main.py") == ["2.0"]
-    assert run_python(folder, "main.py") == ["2.0"]
-    assert len(entries(folder)) == 1
-    (folder / "helper.py").write_text("def pay(state):\n    return 3.0\n")
-    assert run_python(folder, "main.py") == ["3.0"]
-    assert len(entries(folder)) == 2
+def deeper():
+    return PAY
+
+def paid(n):
+    return n * deeper()
+
+def pay(n):
+    return n + {pay}
+"""
+USES_HELPER = """
+import helper
+from helper import pay
+from uctree.engine.compile import compile_kernel
+
+def by_name(n):
+    return pay(n)
+
+def by_module(n):
+    return helper.paid(n)
+
+for function in (by_name, by_module):
+    kernel = compile_kernel(function, {}, (1,), label="test")
+    print(kernel.call(10), kernel.cached)
+"""
 
 
-def test_editing_a_helper_behind_a_module_name_or_a_constant_gives_the_new_answer(folder):
-    write_game(folder, imports="import helper", payoff="helper.pay(state)")
-    (folder / "main.py").write_text("import uctree\nfrom my_game import game\n" + RUN)
-    source = (
-        "PAY = {}\n\n\ndef deeper():\n    return PAY\n\n\ndef pay(state):\n    return deeper()\n"
-    )
-    for answer in ("2.5", "4.5"):
-        (folder / "helper.py").write_text(source.format(answer))
-        assert run_python(folder, "main.py") == [answer]
+def test_editing_a_helper_or_a_constant_in_a_second_file_gives_the_new_answer(folder):
+    (folder / "main.py").write_text(USES_HELPER)
+    (folder / "helper.py").write_text(HELPER.format(pay=2))
+    assert run_python(folder, "main.py") == ["12", "False", "20", "False"]
+    assert run_python(folder, "main.py") == ["12", "True", "20", "True"]
+    (folder / "helper.py").write_text(HELPER.format(pay=3))
+    assert run_python(folder, "main.py") == ["13", "False", "30", "False"]
+    assert len(entries(folder)) == 4
 
 
 def test_machine_code_is_shared_by_module_script_notebook_and_prompt(folder):
-    write_game(folder)
-    source = (folder / "my_game.py").read_text()
-    (folder / "script.py").write_text(source + RUN)
-    (folder / "main.py").write_text("import uctree\nfrom my_game import game\n" + RUN)
-    cell = f"source = {source + RUN!r}\nexec(compile(source, '<ipython-input-1-abc>', 'exec'))\n"
+    (folder / "my_module.py").write_text(KERNEL)
+    (folder / "main.py").write_text("import my_module")
+    cell = f"source = {KERNEL!r}\nexec(compile(source, '<ipython-input-1-abc>', 'exec'))\n"
     (folder / "notebook.py").write_text(cell)
-    assert run_python(folder, "main.py") == ["1.0"]
-    assert run_python(folder, "script.py") == ["1.0"]
-    assert run_python(folder, "notebook.py") == ["1.0"]
-    assert run_python(folder, "-", text=source + RUN) == ["1.0"]
+    assert run_python(folder, "main.py") == ["42", "False"]
+    assert run_python(folder, "my_module.py") == ["42", "True"]
+    assert run_python(folder, "notebook.py") == ["42", "True"]
+    assert run_python(folder, "-", text=KERNEL) == ["42", "True"]
     assert len(entries(folder)) == 1
 
 

@@ -40,6 +40,7 @@ SPECS = [
     "leap()",
     "loss_game(dim=3)",
     "n_in_a_row(rows=4, cols=5, length=3, num_players=3)",
+    "n_in_a_row(rows=4, cols=5, length=3, num_players=3, view=3, rewards='placement')",
     "nim(heaps=(2, 3), misere=True)",
     "nim(heaps=(1, 3, 5, 7), misere=False)",
     "othello(size=6)",

@@ -77,9 +77,9 @@ def test_seats_are_symmetric_where_the_doctor_finds_them_so(variant: Variant) ->
         return
     game = copy.copy(game)
     game.symmetric_seats, declared = True, game.symmetric_seats
-    case = Case(game, seed=0, limits=Limits(plies=3000, inspected=2))
+    case = Case(game, seed=0, limits=Limits(plies=1500, inspected=2))
     start = start_of(case)
-    walk_at_random(case, start, 40)
+    walk_at_random(case, start, 20)
     look_at_seats(case, start)
     assert ("seat-symmetry" not in case.findings) == declared
 
@@ -327,9 +327,9 @@ def test_random_actions_are_uniform_over_the_legal_ones(name: str) -> None:
     arguments = (states, np.zeros(game.num_actions, np.int64), firsts, make_rng(0), 0, game.data)
     bound = {"random_action": bound_rule(game, "random_action")}
     kernel = compile_kernel(draw_actions, bound, arguments, label="random actions")
-    for seed in range(12):
+    for seed in range(6):
         actions = game.random_episode(seed).actions
-        state = game.play(actions[: len(actions) * seed // 12])
+        state = game.play(actions[: len(actions) * seed // 6])
         states[0] = state
         legal = game.legal(state)
         counts = np.zeros(game.num_actions, np.int64)

@@ -28,7 +28,7 @@ from uctree.engine.disk_cache import load_entry, save_entry, versions
 from uctree.engine.fields import teach_numba
 from uctree.engine.fingerprint import Contents, fingerprint
 from uctree.engine.inlining import one_piece
-from uctree.engine.interrupts import never_lost
+from uctree.engine.interrupts import armed, never_lost
 from uctree.engine.notices import compiling
 from uctree.engine.passes import kernel_passes
 from uctree.engine.reach import (
@@ -47,6 +47,8 @@ from uctree.engine.shortcuts import shortcuts
 from uctree.engine.watch import Watch
 from uctree.errors import BrokenGame
 
+RULES = ("uctree.games.", "uctree.views.")  # whose functions are rules, as those of users
+
 
 @dataclass(frozen=True)
 class Kernel:
@@ -58,9 +60,23 @@ class Kernel:
     interpreted: bool = False  # NUMBA_DISABLE_JIT=1: plain Python
 
     @property
+    def entry(self) -> Callable[..., Any]:
+        """As `call`, but types are not looked at: for arguments of exactly those it is made for.
+
+        A call takes 0.3 to 0.5 µs less, of 0.7 to 1.2, which counts if it is a single simulation.
+        """
+        made = getattr(self.call, "overloads", None)
+        return next(iter(made.values())).entry_point if made else self.call
+
+    @property
     def is_stale(self) -> bool:
         """Whether a name, function or array that it was made from has changed since."""
         return self.watch.has_changed()
+
+    def run(self, *arguments: Any) -> Any:
+        """What a call returns; a second Ctrl-C ends the process if a rule in it never returns."""
+        with armed():
+            return self.call(*arguments)
 
 
 def interpreted() -> bool:
@@ -267,7 +283,7 @@ def _dispatcher(
 
     def jit(inner: types.FunctionType, original: types.FunctionType) -> Any:
         module = module_name(original)
-        kernel = module.startswith("uctree.") and not module.startswith("uctree.games.")
+        kernel = module.startswith("uctree.") and not module.startswith(RULES)
         # Divisions by zero in a game raise, as in plain Python; kernels do not divide by zero.
         model = "numpy" if kernel else "python"
         options: dict[str, Any] = {"error_model": model, "boundscheck": debug, "nogil": True}

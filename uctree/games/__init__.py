@@ -1,6 +1,6 @@
 """Games to play, to measure with, and to copy from.
 
-Imported by `specs` and by users; modules import `game`, `bits` and each other alone.
+Imported by `specs` and by users; modules import `game`, `bits`, `views` and each other alone.
 Read `tic_tac_toe.py` first.
 """
 
