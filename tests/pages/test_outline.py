@@ -141,7 +141,7 @@ def test_what_is_proven_is_there():
     assert nodes.proven[0].tolist() == nodes.proven[winning[0]].tolist() == [1, -1]
 
 
-def test_an_open_loop_shows_the_actions_of_its_state():
-    result = search("pig", open_loop=True, num_simulations=500)
+def test_an_open_loop_shows_the_actions_of_its_state(interpreted):
+    result = search("pig", open_loop=True, num_simulations=100)
     nodes = outline(result)
     assert set(nodes.action[nodes.parent == 0].tolist()) <= set(result.edges["action"].tolist())

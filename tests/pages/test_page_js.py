@@ -9,7 +9,7 @@ import pytest
 
 import uctree
 from tests.pages.browsers import Noted, chromium
-from tests.pages.results import SCRIPT, SEARCHES, hostile_game, numbers, read, search
+from tests.pages.results import SCRIPT, SEARCHES, hostile_game, numbers, read, result_of, search
 
 
 @pytest.fixture(scope="module")
@@ -253,8 +253,8 @@ def test_texts_of_a_game_do_nothing_in_a_browser(show):
 
 @pytest.mark.peer
 @pytest.mark.parametrize("kind", SEARCHES)
-def test_every_kind_of_page_works_in_a_browser(show, kind):
-    tab = show(SEARCHES[kind]())
+def test_every_kind_of_page_works_in_a_browser(show, kind, monkeypatch):
+    tab = show(result_of(kind, monkeypatch))
     assert tab.locator("h1").count() == 1
 
 

@@ -151,9 +151,12 @@ class SearchAgent:
         assert result.action is not None, "a player is to move"
         return result.action
 
-    def watch(self, state: np.record, action: int) -> None:
+    def watch(self, state: np.record, action: int | None) -> None:
+        """Note an action; None for one that the game of the search does not have."""
         self.ply += 1
-        if self.searcher is not None:
+        if self.searcher is not None and action is None:
+            self.searcher = Searcher(self.game, **self.options)
+        elif self.searcher is not None:
             self.searcher.advance(action)
 
 
