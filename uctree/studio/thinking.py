@@ -27,7 +27,7 @@ MOST_PLAYOUTS = 1_000  # of a leaf: a search ends between two simulations only
 # What the studio decides itself, or what could harm its process.
 NOT_HERE = ("check", "debug", "max_memory")
 
-_compiling = threading.Lock()  # one session at a time compiles, the others take the result
+compiling = threading.Lock()  # one session at a time compiles, the others take the result
 
 
 def _fewest(visits: int) -> float:
@@ -131,7 +131,7 @@ class Thinking:
         """Compile the search if it is new."""
         if self._prepared is not None and self._prepared[0] is game and self._prepared[1] == given:
             return
-        with _compiling:
+        with compiling:
             uctree.search(game, state, num_simulations=1, **(given | {"stop": None}))
         self._prepared = game, given
 
