@@ -126,7 +126,10 @@ def test_without_is_legal_the_legal_actions_are_those_that_the_game_lists():
 
 def taken(state, plain):
     """Actions that lead to the stones of a state of hex, in turn."""
-    stones = [[c for c in range(36) if stone_of_hex(state, *divmod(c, 6)) == player + 1] for player in (0, 1)]
+    stones = [
+        [c for c in range(36) if stone_of_hex(state, *divmod(c, 6)) == player + 1]
+        for player in (0, 1)
+    ]
     return [stones[ply % 2][ply // 2] for ply in range(len(stones[0]) + len(stones[1]))]
 
 
