@@ -23,7 +23,14 @@ from uctree.engine.identity import describe_game
 from uctree.engine.legality import check_actions
 from uctree.engine.looks import look_at
 from uctree.engine.memory import num_bytes
-from uctree.engine.options import Options, option_parameters, options_docstring, resolve, whole
+from uctree.engine.options import (
+    Options,
+    default_backup,
+    option_parameters,
+    options_docstring,
+    resolve,
+    whole,
+)
 from uctree.engine.recent import table_of
 from uctree.engine.storage import out_of_memory
 from uctree.errors import UctreeError
@@ -91,6 +98,10 @@ def search(
     num_legal = _num_choices(game, root)  # a broken game raises here, in plain Python
     given = _given_trees(tree)
     watch = stopping.watch(options.get("stop"))
+    if num_simulations is not None and options.get("backup") is None:
+        whole_tree = num_simulations + max((each.simulations for each in given), default=0)
+        chosen = default_backup(game, options.get("evaluator"), whole_tree)
+        options = options | {"backup": chosen}
     composition = _configure(game, root, options, given)
     resolved = composition.options
     continued = [each.simulations for each in given] or None

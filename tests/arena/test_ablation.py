@@ -237,7 +237,7 @@ def test_a_folder_with_a_damaged_grid_is_refused_and_left_alone(kind, chain, tmp
     path = tmp_path / "grid.json"
     whole = (folder / "grid.json").read_bytes()
     path.write_bytes(damaged := whole[: len(whole) // 2] if kind == "half of it" else DAMAGED[kind])
-    with pytest.raises(UctreeError, match="is damaged|holds the games of another grid") as caught:
+    with pytest.raises(UctreeError, match=r"is damaged|holds the games of another grid") as caught:
         ablate("tic_tac_toe", {"num_simulations": [10, 50, 200]}, folder=tmp_path)
     assert len(str(caught.value)) < 1000
     assert list(tmp_path.iterdir()) == [path]
@@ -245,7 +245,7 @@ def test_a_folder_with_a_damaged_grid_is_refused_and_left_alone(kind, chain, tmp
 
 
 def test_every_flipped_bit_of_a_grid_is_noticed_or_harmless(chain, tmp_path):
-    found, folder = chain
+    _, folder = chain
     whole = (folder / "grid.json").read_bytes()
     rng = np.random.default_rng(1)
     for place in rng.choice(8 * len(whole), 40, replace=False):
@@ -254,7 +254,8 @@ def test_every_flipped_bit_of_a_grid_is_noticed_or_harmless(chain, tmp_path):
         (tmp_path / "grid.json").write_bytes(bits)
         with contextlib.suppress(UctreeError):  # a blank may become another blank
             _check_folder(tmp_path, json.loads(whole))
-            assert json.loads(bits) == json.loads(whole)
+            found = json.loads(bits)
+            assert all(found.get(part) == value for part, value in json.loads(whole).items())
 
 
 def test_nothing_is_written_through_the_links_of_a_folder(chain, tmp_path):
@@ -268,7 +269,7 @@ def test_nothing_is_written_through_the_links_of_a_folder(chain, tmp_path):
     assert other.read_text() == "mine"
     assert not any(path.is_symlink() for path in folder.iterdir())
     (folder / "grid.json").symlink_to(tmp_path / "new")
-    with pytest.raises(UctreeError, match="grid.json is not a file"):
+    with pytest.raises(UctreeError, match=r"grid\.json is not a file"):
         ablate("tic_tac_toe", {"num_simulations": [10, 50]}, folder=folder)
     assert not (tmp_path / "new").exists()
 

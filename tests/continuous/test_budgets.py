@@ -107,9 +107,11 @@ def test_a_study_writes_through_no_link_and_beside_no_other_study(tmp_path):
     with pytest.raises(UctreeError, match="No such file or directory"):
         studied(tmp_path / "missing" / "runs.jsonl")
     file.unlink()
-    with contextlib.closing(LineFile(file, "study", budgets.BEGINNING)):
-        with pytest.raises(UctreeError, match="is in use by another study"):
-            studied(file)
+    with (
+        contextlib.closing(LineFile(file, "study", budgets.BEGINNING)),
+        pytest.raises(UctreeError, match="is in use by another study"),
+    ):
+        studied(file)
 
 
 def test_a_full_disk_leaves_a_study_that_goes_on(tmp_path, monkeypatch):

@@ -48,7 +48,7 @@ def test_an_interrupt_during_compilation_is_never_lost(tmp_path):
     assert done.stderr == ""
 
 
-# A product of integers is never 0 in plain Python, where Ctrl-C ends a loop anyway.
+# The square is 0 in compiled code alone, so that looks in plain Python do not hang.
 STUCK = """
 import sys
 import numpy as np
@@ -60,14 +60,14 @@ def legal(state, actions):
     return 1
 
 def step(state, action, reward, data):
-    while data[0][0] == 1 and state.large * 4 == 0:
+    while data[0][0] == 1 and state.large * state.large == 0:
         pass
     state.to_play = uctree.OVER
 
 def start(state):
-    state.large = 2**62
+    state.large = 2**32
 
-fields, switch = [("large", np.int64), ("to_play", np.int8)], np.zeros(1)
+fields, switch = [("large", np.uint64), ("to_play", np.int8)], np.zeros(1)
 game = uctree.Game(
     fields, legal, step, start=start, num_players=1, num_actions=1, data=(switch,), name="stuck"
 )
@@ -80,9 +80,6 @@ def batch():
     batch.reset(range(2), [game.start()] * 2, num_simulations=5)
     batch.run()
 
-def load():
-    uctree.search(game, num_simulations=2, tree=uctree.Tree.load(sys.argv[2], game))
-
 calls = {
     "search": search,
     "threads": lambda: search(threads=2, parallel="root"),
@@ -90,11 +87,8 @@ calls = {
     "solve": lambda: uctree.solve(game),
     "check": lambda: uctree.check(game, num_simulations=0),
     "rule_speed": lambda: uctree.rule_speed(game),
-    "load": load,
 }
 call = calls[sys.argv[1]]
-if sys.argv[1] == "load":
-    uctree.search(game, num_simulations=9).tree.save(sys.argv[2])
 call()
 switch[0] = 1
 print("ready", flush=True)
@@ -105,18 +99,18 @@ call()
 @pytest.mark.parametrize(
     "where",
     ["search", "threads", "batch", "solve"]
-    + [pytest.param(each, marks=pytest.mark.slow) for each in ("check", "rule_speed", "load")],
+    + [pytest.param(each, marks=pytest.mark.slow) for each in ("check", "rule_speed")],
 )
-def test_a_second_interrupt_ends_a_rule_that_does_not_return(where, tmp_path):
+def test_a_second_interrupt_ends_a_rule_that_does_not_return(where):
     process = subprocess.Popen(
-        [sys.executable, "-c", STUCK, where, str(tmp_path / "a.tree")], stdout=subprocess.PIPE,
+        [sys.executable, "-c", STUCK, where], stdout=subprocess.PIPE,
         stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     try:
         assert process.stdout.readline() == "ready\n"
         time.sleep(1.0)  # until it is stuck
         process.send_signal(signal.SIGINT)
-        time.sleep(1.0)
+        time.sleep(0.4)
         assert process.poll() is None
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=20)

@@ -92,7 +92,7 @@ def test_no_thread_is_left_behind():
     deadline = time.time() + 5
     while threading.active_count() > before and time.time() < deadline:
         time.sleep(0.01)
-    assert threading.active_count() == before
+    assert threading.active_count() <= before  # threads of earlier tests may end meanwhile
 
 
 def test_a_budget_ends_the_plan():

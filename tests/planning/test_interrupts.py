@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import random
 import time
 
@@ -13,18 +14,17 @@ import uctree
 from tests.pressing import assert_nothing_stays, held, interrupted, two_moments
 from uctree import Planner, Problem, Step, UctreeError
 
-NUM = 300
 OFTEN = [pytest.param(5), pytest.param(200, marks=pytest.mark.slow)]
 
 
 def actions(number):
-    return () if number > 5_000 else (1, 2, 3)
+    return () if number > 10**12 else (1, 2, 3)
 
 
 def step(number, action):
     uctree.spent(steps=1)
     after = 3 * number + action
-    return Step(after, (after % 7) / 7)
+    return Step(after, (after % 7) / 70)
 
 
 def value(number):
@@ -45,24 +45,31 @@ def step_slowly(number, action):
     return step(number, action)
 
 
-FUNCTIONS = {
-    "one at a time": ({"step": step, "value": value}, 1),
-    "several": ({"step": step, "value": value}, 6),
-    "values of many": ({"step": step, "values": values}, 6),
-    "threads": ({"step": step_slowly, "value": value}, 6),
-    "async": ({"step": step_later, "value": value}, 6),
-    "a journal": ({"step": step, "value": value}, 3),
+def key(number):
+    return number
+
+
+PLAIN = {"step": step, "value": value}
+# The functions, and the numbers of simulations in flight and in all: those of a tenth of a second.
+MODES = {
+    "one at a time": (PLAIN, 1, 4000),
+    "several": (PLAIN, 6, 4000),
+    "equal states": (PLAIN | {"key": key}, 6, 4000),
+    "values of many": ({"step": step, "values": values}, 6, 2000),
+    "threads": (PLAIN | {"step": step_slowly}, 6, 300),
+    "async": (PLAIN | {"step": step_later}, 6, 300),
+    "a journal": (PLAIN, 3, 2000),
 }
+ALL = {mode: num for mode, (_, _, num) in MODES.items()}
 
 
 def problem_of(mode, **functions):
-    return Problem(**({"actions": actions, "key": lambda number: number} | FUNCTIONS[mode][0]
-                      | functions))  # fmt: skip
+    return Problem(**({"actions": actions} | MODES[mode][0] | functions))
 
 
-def planner_of(mode, num_simulations=NUM, **given):
+def planner_of(mode, **given):
     functions = {name: given.pop(name) for name in ("step", "values") if name in given}
-    options = {"in_flight": FUNCTIONS[mode][1], "seed": 1, "num_simulations": num_simulations}
+    options = {"in_flight": MODES[mode][1], "seed": 1, "num_simulations": ALL[mode]}
     return Planner(problem_of(mode, **functions), 1, **(options | given))
 
 
@@ -75,12 +82,12 @@ def shape(planner):
 
 @pytest.fixture(scope="module")
 def expected():
-    """The tree of a plan that nothing interrupted, by simulations in flight."""
+    """The tree of a plan of each mode that nothing interrupted."""
     found = {}
-    for mode in ("one at a time", "a journal", "several"):
+    for mode in MODES:
         planner = planner_of(mode)
         uctree.plan(planner)
-        found[FUNCTIONS[mode][1]] = shape(planner)
+        found[mode] = shape(planner)
     return found
 
 
@@ -88,38 +95,42 @@ class Once:
     """A function that raises at one of its calls."""
 
     def __init__(self, function, number, error=KeyboardInterrupt):
-        self.function, self.left, self.error = function, number, error
+        self.function, self.number, self.error, self.calls = function, number, error, 0
 
     def __call__(self, *arguments):
-        self.left -= 1
+        self.calls += 1
         given = self.function(*arguments)
-        if self.left == 0:
+        if self.calls == self.number:
             raise self.error
         return given
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
-@pytest.mark.parametrize("call", [1, 2, 3, 50, 299])
-@pytest.mark.parametrize("mode", ["one at a time", "several", "values of many", "a journal"])
+@pytest.mark.parametrize("call", [1, 2, 3, 50, 150])
+@pytest.mark.parametrize(
+    "mode", ["one at a time", "several", "equal states", "values of many", "a journal"]
+)
 def test_a_plan_goes_on_after_a_function_was_interrupted(mode, call, error, expected, tmp_path):
     journal = tmp_path / "answers" if mode == "a journal" else None
-    planner = planner_of(mode, step=Once(step, call, error), journal=journal)
+    once = Once(step, call, error)
+    planner = planner_of(mode, step=once, journal=journal)
     if error is KeyboardInterrupt:
         assert uctree.plan(planner).status == "interrupted"
     else:
         with pytest.raises(SystemExit):
             uctree.plan(planner)
-    assert planner.simulations < NUM
+    assert planner.simulations < ALL[mode]
     result = uctree.plan(planner)
-    assert (result.status, planner.simulations) == ("simulations", NUM)
-    assert shape(planner) == expected[FUNCTIONS[mode][1]]
-    # The call that raised had cost as much as one that returned, and was made once more.
-    assert result.costs == {"steps": len(planner.book.behind) + 1}
+    assert (result.status, planner.simulations) == ("simulations", ALL[mode])
+    assert shape(planner) == expected[mode]
+    assert result.costs == {"steps": once.calls}  # also those that were made in vain
+    assert once.calls <= len(planner.book.behind) + MODES[mode][1]
     planner.close()
     if journal is not None:
         again = planner_of(mode, step=None, journal=journal)
         assert uctree.plan(again).costs == result.costs
-        assert shape(again) == expected[FUNCTIONS[mode][1]]
+        assert shape(again) == expected[mode]
+        again.close()
 
 
 def test_a_failure_keeps_the_answers_that_came_with_it():
@@ -153,10 +164,10 @@ def test_a_function_that_ends_its_thread_ends_the_plan(mode):
 
 
 @pytest.mark.parametrize("num_moments", OFTEN)
-@pytest.mark.parametrize("mode", FUNCTIONS)
+@pytest.mark.parametrize("mode", MODES)
 def test_a_plan_goes_on_after_ctrl_c_at_any_moment(mode, num_moments, expected, tmp_path):
     rng, before, calls, num_cut = random.Random(mode), held(), [], 0
-    step_of = FUNCTIONS[mode][0]["step"]
+    step_of = MODES[mode][0]["step"]
 
     def counted(number, action):
         calls.append(number)
@@ -164,34 +175,34 @@ def test_a_plan_goes_on_after_ctrl_c_at_any_moment(mode, num_moments, expected, 
 
     def start():
         calls.clear()
-        journal = tmp_path / f"answers{moment}" if mode == "a journal" else None
+        journal = tmp_path / f"answers{next(numbers)}" if mode == "a journal" else None
         return planner_of(mode, step=counted, journal=journal)
 
-    planner = None
-    for moment in range(num_moments):
+    planner, numbers = None, itertools.count()
+    for _ in range(num_moments):
         planner = planner or start()
-        result = interrupted(lambda planner=planner: uctree.plan(planner), rng.uniform(0, 0.03))
+        result = interrupted(lambda planner=planner: uctree.plan(planner), rng.uniform(0, 0.05))
         num_cut += result is None or result.status == "interrupted"
-        if planner.simulations == NUM:
-            check(planner, calls, expected[FUNCTIONS[mode][1]])
+        if planner.simulations == ALL[mode]:
+            check(planner, mode, calls, expected[mode])
             planner = None
     if planner is not None:
         assert uctree.plan(planner).status == "simulations"
-        check(planner, calls, expected[FUNCTIONS[mode][1]])
+        check(planner, mode, calls, expected[mode])
     assert num_cut > 0
     assert_nothing_stays(before)
 
 
-def check(planner, calls, expected):
+def check(planner, mode, calls, expected):
     """Whether a planner that was stopped several times has the tree of one that was not."""
-    assert planner.simulations == NUM
+    assert planner.simulations == ALL[mode]
     assert shape(planner) == expected
     assert len(planner.book.behind) <= planner.costs["steps"] <= len(calls)
     planner.close()
 
 
 @pytest.mark.parametrize("num_moments", OFTEN)
-@pytest.mark.parametrize("mode", FUNCTIONS)
+@pytest.mark.parametrize("mode", MODES)
 def test_a_plan_goes_on_after_a_second_ctrl_c(mode, num_moments, expected, tmp_path):
     rng, before = random.Random(mode), held()
     for moment in range(num_moments):
@@ -199,8 +210,8 @@ def test_a_plan_goes_on_after_a_second_ctrl_c(mode, num_moments, expected, tmp_p
         planner = planner_of(mode, journal=journal)
         interrupted(lambda planner=planner: uctree.plan(planner), *two_moments(rng, 0.01))
         result = uctree.plan(planner)
-        assert (result.status, result.simulations) == ("simulations", NUM)
-        assert shape(planner) == expected[FUNCTIONS[mode][1]]
+        assert (result.status, result.simulations) == ("simulations", ALL[mode])
+        assert shape(planner) == expected[mode]
         planner.close()
     assert_nothing_stays(before)
 
@@ -219,12 +230,12 @@ def test_questions_and_answers_by_hand_are_whole_after_ctrl_c(num_moments, expec
     for _ in range(num_moments):
         planner = planner or planner_of("several")
         interrupted(run, rng.uniform(0, 0.03))
-        if planner.simulations == NUM:
-            assert shape(planner) == expected[6]
+        if planner.simulations == ALL["several"]:
+            assert shape(planner) == expected["several"]
             planner = None
     if planner is not None:
         run()
-        assert shape(planner) == expected[6]
+        assert shape(planner) == expected["several"]
 
 
 def test_a_book_without_its_torn_end_is_as_before():
@@ -241,8 +252,8 @@ def test_a_book_without_its_torn_end_is_as_before():
 
 
 def test_a_result_is_kept_if_the_first_ctrl_c_comes_in_a_function():
-    result = uctree.plan(problem_of("one at a time", step=Once(step, 20)), 1, num_simulations=NUM)
+    result = uctree.plan(problem_of("one at a time", step=Once(step, 20)), 1, num_simulations=100)
     assert result.status == "interrupted"
-    assert 0 < result.simulations < NUM
+    assert 0 < result.simulations < 100
     assert result.costs["steps"] == 20
     assert np.isfinite(result.value).all()

@@ -70,7 +70,10 @@ def continuous(
         "summaries": [_finite(asdict(each)) for each in found], "first_budgets": first,
     }  # fmt: skip
     if output is not None:
-        table, picture = json_text(report, indent=1) + "\n", budgets.draw(found, f"{game}: stage regret")
+        table, picture = (
+            json_text(report, indent=1) + "\n",
+            budgets.draw(found, f"{game}: stage regret"),
+        )
         write_files(output, {"table.json": table, "regret.svg": picture})
     if json:
         print(json_text(report))

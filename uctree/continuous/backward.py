@@ -51,7 +51,9 @@ class BackwardSolution:
     evaluations: int  # payoffs computed
 
 
-def solve_backward(game: Game | str, state: State | None = None, *, points: int = 16) -> BackwardSolution:
+def solve_backward(
+    game: Game | str, state: State | None = None, *, points: int = 16
+) -> BackwardSolution:
     """The actions from a state on if every mover foresees all best replies.
 
     Args:

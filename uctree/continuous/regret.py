@@ -58,7 +58,11 @@ class Regret:
 
 
 def measure(
-    game: Game | str, path: Variation | Sequence[Any], *, state: State | None = None, points: int = 16
+    game: Game | str,
+    path: Variation | Sequence[Any],
+    *,
+    state: State | None = None,
+    points: int = 16,
 ) -> Regret:
     """The regret of a complete path, of all kinds.
 
@@ -86,14 +90,22 @@ def measure(
 
 
 def stage_regret(
-    game: Game | str, path: Variation | Sequence[Any], *, state: State | None = None, points: int = 16
+    game: Game | str,
+    path: Variation | Sequence[Any],
+    *,
+    state: State | None = None,
+    points: int = 16,
 ) -> np.ndarray:
     """What the mover of every stage would gain by another action, given best replies."""
     return measure(game, path, state=state, points=points).stage
 
 
 def open_loop_regret(
-    game: Game | str, path: Variation | Sequence[Any], *, state: State | None = None, points: int = 16
+    game: Game | str,
+    path: Variation | Sequence[Any],
+    *,
+    state: State | None = None,
+    points: int = 16,
 ) -> np.ndarray:
     """What every player would gain by other actions if the others keep theirs.
 

@@ -100,6 +100,7 @@ def local_maxn(
         step, axes, peaks, uphill: as in `refine.local_minimax`.
         start, state, seed: as in `own_gradient_ascent`.
     """
+    game = specs.as_game(game)
     kind = refinements.local_minimax(
         step, axes=axes, peaks=peaks, uphill=uphill, levels=stages_of(game)
     )

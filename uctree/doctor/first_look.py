@@ -42,10 +42,13 @@ LOCAL = {
 
 
 def refuse_broken(game: Game, state: State | None = None) -> None:
-    """Raise BrokenGame if a few episodes of a game, from its start or a state, break its contract."""
+    """Raise BrokenGame if a few episodes, from the start or a state, break the contract."""
     finding = first_breach(game, state)
     if finding is not None:
-        actions, where = shortened(finding.actions), "" if state is None else " from the given state"
+        actions, where = (
+            shortened(finding.actions),
+            "" if state is None else " from the given state",
+        )
         after = f"\n  after the actions {actions}{where}" if finding.actions or where else ""
         raise BrokenGame(
             f"{game.name}: {finding.rule}: {indented(finding.message)}{after}\n  {finding.cure}\n"

@@ -9,6 +9,7 @@ Other threads never see Ctrl-C.
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]  # `signal` makes enums, which takes 2 us
 import _thread
 import contextlib
 import os
@@ -21,9 +22,12 @@ from concurrent.futures import Future, wait
 from types import FrameType, TracebackType
 from typing import Any
 
+_SIGINT = int(signal.SIGINT)
+_main = threading.main_thread().ident
+
 
 def _is_main() -> bool:
-    return threading.get_ident() == threading.main_thread().ident
+    return _thread.get_ident() == _main
 
 
 # --- safe points ---------------------------------------------------------------------------------
@@ -89,21 +93,21 @@ class postponed:
     def __enter__(self) -> None:
         if not _is_main():
             return
-        handler = signal.getsignal(signal.SIGINT)
+        handler = _signal.getsignal(_SIGINT)
         if handler is _note:
             self._is_inner, self._before = True, _keyboard.is_postponed
             _keyboard.is_postponed = True
         elif callable(handler):  # else it is ignored, or ends the process
             self._is_outer, _keyboard.handler, _keyboard.is_postponed = True, handler, True
             _keyboard.is_waiting = _keyboard.is_second = _keyboard.is_forced = False
-            signal.signal(signal.SIGINT, _note)
+            _signal.signal(_SIGINT, _note)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:  # fmt: skip
-        if self._is_outer and signal.getsignal(signal.SIGINT) is _note:
-            signal.signal(signal.SIGINT, _keyboard.handler)
+        if self._is_outer and _signal.getsignal(_SIGINT) is _note:
+            _signal.signal(_SIGINT, _keyboard.handler)
         if self._is_inner:
             _keyboard.is_postponed = self._before
         if self._is_outer or (self._is_inner and not self._before):
@@ -207,7 +211,7 @@ def never_lost() -> Iterator[None]:
     LLVM calls Python, and drops the exceptions of what it calls. Most of the time of a compilation
     is spent in LLVM, so that is where Python would raise KeyboardInterrupt.
     """
-    if not _is_main() or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+    if not _is_main() or _signal.getsignal(_SIGINT) is not signal.default_int_handler:
         yield
         return
     pressed = False
@@ -218,7 +222,7 @@ def never_lost() -> Iterator[None]:
         if not _is_called_by_llvm(frame):
             raise KeyboardInterrupt
 
-    signal.signal(signal.SIGINT, note)
+    _signal.signal(_SIGINT, note)
     try:
         with sent_again():
             yield
@@ -227,7 +231,7 @@ def never_lost() -> Iterator[None]:
             raise KeyboardInterrupt from None
         raise
     finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        _signal.signal(_SIGINT, signal.default_int_handler)
     if pressed:
         raise KeyboardInterrupt
 
@@ -309,7 +313,7 @@ def _end_at_second(pipe: int) -> None:
 
 def _handler() -> Any:
     """The handler of Ctrl-C, also while it waits for a safe point."""
-    handler = signal.getsignal(signal.SIGINT)
+    handler = _signal.getsignal(_SIGINT)
     return _keyboard.handler if handler is _note else handler
 
 
@@ -320,8 +324,9 @@ def _ends(session: int) -> bool:
 
 
 def _forget() -> None:
-    """After a fork: the pipe and its thread are the parent's."""
-    global _pipe, _is_armed
+    """After a fork: the pipe and its thread are the parent's, and this thread is the main one."""
+    global _pipe, _is_armed, _main
+    _main = _thread.get_ident()
     if _pipe is not None and _is_main():
         before = signal.set_wakeup_fd(-1)
         if before not in (-1, _pipe[1]):

@@ -38,7 +38,12 @@ LARGEST_ATOM = 300  # the largest atom of a categorical value head: returns of a
 
 
 def mlp(
-    game: Game | str, *, width: int = 128, depth: int = 3, bounded: bool | None = None, seed: int = 0
+    game: Game | str,
+    *,
+    width: int = 128,
+    depth: int = 3,
+    bounded: bool | None = None,
+    seed: int = 0,
 ) -> Network:
     """An untrained network of `depth` layers of `width` neurons, for small observations.
 

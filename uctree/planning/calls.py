@@ -125,6 +125,7 @@ def plan(
         calls = _Calls(planner, retries, backoff, timeout)
         run = _Run(planner, calls, budget or {}, on_error, error_value)
         try:
+            calls.open()
             status = run.until(deadline, stopping.watch(stop), progress)
         except KeyboardInterrupt:
             # A second Ctrl-C may have cut a simulation; and without the start there is no result.
@@ -320,13 +321,18 @@ class _Calls:
         self._batch = _Batch(self)
         self._answer_at_once: AnswerAtOnce | None = None
         self._costs_here: dict[str, float] = {}  # of the question that is answered in this thread
-        self._booking = booking(self._costs_here)
-        self._booking.__enter__()
+        self._booking, self._is_open = booking(self._costs_here), False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._lock, self._threads = threading.Lock(), _Threads()
-        if self.problem.is_async:
-            self._in_loop()
+
+    def open(self) -> None:
+        """Begin to take questions; `close` ends that."""
+        with interrupts.shielded():
+            self._booking.__enter__()
+            self._is_open = True
+            if self.problem.is_async:
+                self._in_loop()
 
     @property
     def num_running(self) -> int:
@@ -636,7 +642,7 @@ class _Calls:
 
     def _in_loop(self) -> asyncio.AbstractEventLoop:
         """The event loop in its thread, where all further questions are answered."""
-        with interrupts.postponed(), self._lock:
+        with interrupts.shielded(), self._lock:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
                 self._threads.start(_run_loop, self._loop)
@@ -644,10 +650,12 @@ class _Calls:
 
     def close(self) -> None:
         """Give up what is still running."""
-        self._booking.__exit__()
-        if self._loop is not None:
-            self._loop.call_soon_threadsafe(self._loop.stop)
-        self._threads.close()
+        with interrupts.shielded():
+            if self._is_open:
+                self._booking.__exit__()
+            if self._loop is not None:
+                self._loop.call_soon_threadsafe(self._loop.stop)
+            self._threads.close()
 
 
 class _Batch:
@@ -699,13 +707,14 @@ class _Threads:
 
     def start(self, function: Callable[..., Any], *arguments: Any) -> None:
         """Call a function in one of the threads."""
-        with self._lock:
-            is_new = self._num_idle == 0
-            self._num_idle -= not is_new
-            self._num_threads += is_new
-        if is_new:
-            threading.Thread(target=self._run, daemon=True, name="uctree-plan").start()
-        self._work.put(partial(function, *arguments))
+        with interrupts.shielded():  # a thread that nobody knows of would never end
+            with self._lock:
+                is_new = self._num_idle == 0
+                self._num_idle -= not is_new
+                self._num_threads += is_new
+            if is_new:
+                threading.Thread(target=self._run, daemon=True, name="uctree-plan").start()
+            self._work.put(partial(function, *arguments))
 
     def _run(self) -> None:
         while (work := self._work.get()) is not None:
