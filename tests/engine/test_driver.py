@@ -84,6 +84,25 @@ def test_a_tree_of_a_forest_is_that_of_a_search(game, asked, compiled, options):
         assert one.q.tolist() == other.q.tolist()
 
 
+@pytest.mark.usefixtures("interpreted")
+def test_trees_that_start_together_may_have_budgets_and_seeds_of_their_own():
+    given = {"num_simulations": [12, 20, 9], "seed": [7, 7, 3], "noise": [True, False, True]}
+    states = [GAME.start(), GAME.play([4]), GAME.play([0, 4])]
+    options = {"evaluator": in_python(cache=0), "root_selection": selection.gumbel()}
+    together, alone = BatchedSearch(GAME, 3, **options), BatchedSearch(GAME, 3, **options)
+    together.reset(range(3), states, **given)
+    for tree in range(3):
+        own = {name: values[tree] for name, values in given.items()}
+        alone.reset([tree], [states[tree]], **own)
+    for batch in (together, alone):
+        batch.run()
+    for tree in range(3):
+        one, other = together.root(tree), alone.root(tree)
+        assert one.visits.tolist() == other.visits.tolist()
+        assert one.visits.sum() == given["num_simulations"][tree]
+        assert one.noise.tolist() == other.noise.tolist()
+
+
 @pytest.mark.quick
 @pytest.mark.parametrize("options", [{}, {"root_selection": selection.gumbel()}, {"solver": True}])
 def test_many_states_are_searched_together_and_found_as_one_by_one(options):
