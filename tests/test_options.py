@@ -446,15 +446,29 @@ def test_one_player_who_chooses_vectors_takes_the_best_by_default():
 
 def test_one_player_of_long_episodes_takes_the_best_of_what_was_tried_by_default():
     alone = rg.random_tables(num_players=1)
-    long = rg.game_of(alone, max_plies=13)
+    long = rg.game_of(alone, max_plies=50)
     assert resolve(long).backup == backup.maximum(32)
     assert resolve(long, evaluator=evaluators.compiled(rg.table_priors)).backup == backup.mean()
-    several = rg.game_of(rg.random_tables(), max_plies=13)
+    several = rg.game_of(rg.random_tables(), max_plies=50)
     dice = rg.game_of(
-        rg.random_tables(num_players=1, has_chance=True), has_chance=True, max_plies=13
+        rg.random_tables(num_players=1, has_chance=True), has_chance=True, max_plies=50
     )
-    for other in (rg.game_of(alone, max_plies=12), rg.game_of(alone), several, dice):
+    for other in (rg.game_of(alone, max_plies=30), rg.game_of(alone), several, dice):
         assert resolve(other).backup == backup.mean()
+
+
+def test_the_default_backup_of_one_player_depends_on_the_budget(monkeypatch):
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
+    game = rg.game_of(rg.random_tables(num_players=1), max_plies=6)  # 4 actions: 88 simulations
+    few, many = (uctree.search(game, num_simulations=n) for n in (80, 90))
+    assert few.options["backup"] == backup.maximum(32)
+    assert many.options["backup"] == backup.mean()
+    more = uctree.search(game, num_simulations=20, tree=few.tree)
+    assert more.options["backup"] == backup.mean()
+    given = uctree.search(game, num_simulations=80, backup=backup.mean())
+    assert given.options["backup"] == backup.mean()
+    assert given.edges["visits"].tolist() != few.edges["visits"].tolist()
+    assert uctree.search(game, seconds=0.01).options["backup"] == backup.mean()
 
 
 def test_the_constant_of_ucb1_by_default():

@@ -21,13 +21,18 @@ ROOT = Path(__file__).parents[2]
 
 # Small games are quick to check; those not named here are checked as they come.
 SMALL = {
+    "chess": {"fen": "4k2r/8/8/8/8/8/P7/4K2R w Kk - 95 1"},
     "connect_four": {"rows": 4, "cols": 4},
+    "kalah": {"pits": 3, "seeds": 2},
     "n_in_a_row": {"rows": 4, "cols": 4, "length": 3},
     "nim": {"heaps": (1, 2, 3)},
     "pig": {"target": 10},
     "twenty48": {"max_tile": 16},
 }
-EXPECTED = {"nim": {"perspective"}}  # misere: the last to move loses, which looks like a mistake
+EXPECTED = {
+    "chess": {"never-pays"},  # by random play from that start
+    "nim": {"perspective"},  # misere: the last to move loses, which looks like a mistake
+}
 
 
 def small(name: str) -> Game:

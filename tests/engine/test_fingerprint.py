@@ -10,7 +10,7 @@ import pytest
 import uctree
 from tests.engine.scripts import KERNEL, entries, run_python
 from uctree.engine.compile import compile_kernel
-from uctree.engine.fingerprint import fingerprint
+from uctree.engine.fingerprint import Contents, fingerprint
 from uctree.kernels.binding import UNBOUND
 
 HELPER = """
@@ -119,3 +119,49 @@ def test_what_cannot_be_told_by_its_content_is_compiled_in_memory_and_said_so():
         pytest.raises(uctree.BrokenGame, match="OPAQUE"),
     ):
         compile_kernel(reads, {}, (1,), label="test")
+
+
+# --- parts ---------------------------------------------------------------------------------------
+
+
+def program(source):
+    """The functions of a source text."""
+    space = {}
+    exec(source, space)
+    return space
+
+
+LEAF = "def leaf(x):\n    return x + {}\n"
+CHAIN = LEAF + "def middle(x):\n    return leaf(x)\ndef top(x):\n    return middle(leaf(x))\n"
+CIRCLE = (
+    "def even(n):\n    return n == 0 or odd(n - 1)\n"
+    "def odd(n):\n    return n != {} and even(n - 1)\n"
+    "def top(n):\n    return even(n)\n"
+)
+
+
+def test_a_function_has_the_same_contents_wherever_it_is_reached_from():
+    one, other = program(CHAIN.format(1)), program(CHAIN.format(1))
+    contents = Contents({})
+    for name in ("top", "middle", "leaf"):
+        assert contents.of(one[name]) == Contents({}).of(other[name])
+    assert len({contents.of(one[name]) for name in ("top", "middle", "leaf")}) == 3
+
+
+@pytest.mark.parametrize(("source", "changed"), [(CHAIN, ["top", "middle", "leaf"]),
+                                                 (CIRCLE, ["top", "even", "odd"])])  # fmt: skip
+def test_what_a_function_reaches_belongs_to_its_contents(source, changed):
+    one, other = program(source.format(0)), program(source.format(2))
+    for order in (changed, changed[::-1]):
+        first, second = Contents({}), Contents({})
+        assert all(first.of(one[name]) != second.of(other[name]) for name in order)
+        again = Contents({})
+        assert all(again.of(one[name]) == first.of(one[name]) for name in reversed(order))
+
+
+def test_bindings_belong_to_the_contents_of_functions_that_read_them():
+    space = {"PAY": UNBOUND}
+    exec("def pays():\n    return PAY\ndef rests():\n    return 0\n", space)
+    one, other = Contents({"PAY": 1}), Contents({"PAY": 2})
+    assert one.of(space["pays"]) != other.of(space["pays"])
+    assert one.of(space["rests"]) == other.of(space["rests"])

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import uctree
+from tests.planning.counting import counting
 from uctree import evaluators, games, selection
 from uctree.engine.driver import BatchedSearch
 from uctree.engine.soundness import fault_of
@@ -165,12 +166,40 @@ def loading(tmp_path):
     assert uctree.Tree.load(tmp_path / "a.tree").simulations == 50
 
 
+def solving_circles(tmp_path):
+    """A game in which play goes in circles, so that its states become a graph."""
+    solution = uctree.solve(games.pig(3))
+    assert solution.cyclic
+
+
+def planning(tmp_path):
+    """A plan whose tree is saved with its answers, and continued."""
+    path = tmp_path / "plan.tree"
+    uctree.plan(counting(), 1, num_simulations=20, seed=1).tree.save(path)
+    assert uctree.plan(counting(), 1, num_simulations=10, tree=path).tree.simulations == 30
+
+
+def saving_pages(tmp_path):
+    path = tmp_path / "a.html"
+    result = uctree.search("tic_tac_toe", num_simulations=50, transpositions=True)
+    path.write_text("earlier")
+    try:
+        result.save(path)
+    except MemoryError:
+        assert path.read_text() == "earlier"
+        raise
+    assert path.read_text().startswith("<!doctype html>")
+
+
 WORK = {
     "a workspace": ("uctree.engine.workspace", searching),
     "a queue": ("uctree.engine.queue", asking),
     "a queue for many trees": ("uctree.engine.queue", many_trees),
     "a table of states": ("uctree.solver", solving),
+    "a graph of states": ("uctree.solver", solving_circles),
     "a tree file": ("uctree.engine.treefile", loading),
+    "a tree file of a plan": ("uctree.engine.treefile", planning),
+    "the outline of a page": ("uctree.pages.outline", saving_pages),
 }
 
 

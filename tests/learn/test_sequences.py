@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 
 import numpy as np
 import pytest
 
+from tests.engine.test_storage import Failing
+from tests.learn import walked
+from tests.views.test_frames import listed
 from uctree import games
 from uctree.errors import UctreeError
 from uctree.learn.replay import Replay
@@ -73,6 +77,27 @@ def drawn(folder, positions, count=64, **options):
             **{"unroll_steps": 3, "symmetries": False} | options,
         )  # fmt: skip
     return batch, {int(n): int(np.flatnonzero(batch.numbers == n)[0]) for n in set(batch.numbers)}
+
+
+def test_columns_are_right_wherever_memory_runs_out(tmp_path, monkeypatch):
+    with Replay(tmp_path, GAME, schema=sequence_schema(GAME)) as replay:
+        for number in range(300):  # more positions than the first columns have room for
+            replay.append(number, finished() if number % 2 else cut())
+        whole = Columns(replay, 1.0)
+        whole.extend(replay.end, 2)
+        for number in itertools.count(1, 3):
+            failing, columns = Failing(number), Columns(replay, 1.0)
+            with monkeypatch.context() as patch:
+                patch.setattr("uctree.learn.sequences.np", failing)
+                with contextlib.suppress(MemoryError):
+                    columns.extend(replay.end, 2)
+            columns.extend(replay.end, 2)
+            assert columns.end == replay.end
+            for name in whole._arrays:
+                np.testing.assert_array_equal(columns[name], whole[name])
+            if failing.countdown > 0:
+                break
+    assert number > 10
 
 
 def frame(vector, player):
@@ -181,15 +206,29 @@ def test_larger_errors_are_drawn_more_often_and_weigh_less(tmp_path):
     np.testing.assert_allclose(weights, errors.min() / errors, rtol=1e-5)
 
 
+def again(replay, number):
+    """The result of another search of a position: action 5, and values of 9, 8 and 7."""
+    window = replay.window(100)
+    states = replay.gather(window.entries, np.array([number]))["state"]
+    return make_reanalysed(
+        GAME, np.array([number]), states, [([5], [1.0])], [np.array([9.0, 8.0, 7.0])]
+    )
+
+
 def test_searches_made_again_replace_policies_and_values(tmp_path):
-    found = make_reanalysed(GAME, [2], [([5], [1.0])], [np.array([9.0, 8.0, 7.0])])
     newest = Reanalysed(GAME)
     with (
-        Replay(tmp_path / "again", GAME, schema=reanalysed_schema(GAME)) as again,
+        Replay(tmp_path / "again", GAME, schema=reanalysed_schema(GAME)) as store,
         stored(tmp_path / "replay", finished(), num_steps=1) as (window, columns),
     ):
-        again.append(7, found)
-        newest.note(again.positions(7), columns)
+        store.append(7, again(window.replay, 2))
+        newest.note(store.positions(7), columns, window)
+        other = again(window.replay, 3)
+        other["number"] = 1  # as if it were of a replay that was lost
+        newest.note(other, columns, window)
+        beyond = again(window.replay, 3)
+        beyond["number"] = 99
+        newest.note(beyond, columns, window)
         batch = draw_sequences(
             window, columns, np.random.default_rng(0), 64, unroll_steps=1, num_steps=1,
             symmetries=False, newest=newest,
@@ -197,6 +236,53 @@ def test_searches_made_again_replace_policies_and_values(tmp_path):
     at = int(np.flatnonzero(batch.numbers == 1)[0])
     np.testing.assert_allclose(batch.values[at, 0], frame([9.0, 8.0, 7.0], 1))
     assert batch.policies[at, 1].argmax() == 5
+    assert batch.policies[at, 0].argmax() == ACTIONS[1]
+
+
+def test_what_no_batch_needs_any_more_is_forgotten_and_batches_stay_the_same(tmp_path):
+    with Replay(tmp_path, GAME, schema=sequence_schema(GAME)) as replay:
+        for number in range(8):
+            replay.append(number, finished())
+        whole, short = Columns(replay, 1.0), Columns(replay, 1.0)
+        newest, fewer = Reanalysed(GAME), Reanalysed(GAME)
+        for columns, policies in ((whole, newest), (short, fewer)):
+            columns.extend(replay.end, 2)
+            for number in (3, 30):
+                policies.note(again(replay, number), columns, replay.window(100))
+        window = replay.window(8)
+        short.forget(10)
+        assert short.base == 0  # less than half: a copy is not worth it
+        short.forget(window.start)
+        fewer.forget(window.start)
+        assert (short.base, short.end, len(short["action"])) == (window.start, replay.end, 8)
+        assert list(fewer._policies) == [30]
+        drawn = [
+            draw_sequences(
+                window, columns, np.random.default_rng(0), 64, unroll_steps=3, num_steps=2,
+                exponent=0.5, newest=policies,
+            )
+            for columns, policies in ((whole, newest), (short, fewer))
+        ]  # fmt: skip
+        for one, other in zip(*(vars(each).values() for each in drawn), strict=True):
+            assert one.tobytes() == other.tobytes()
+        replay.append(8, finished())
+        short.extend(replay.end, 2)
+        assert len(short["returns"]) == 12
+        np.testing.assert_allclose(short["returns"][-4:], [REWARDS[3]] * 4)
+
+
+def test_players_who_are_renamed_in_turn_see_the_same_and_teach_the_same(tmp_path):
+    """Whoever has which number: frames begin with the player to move."""
+    plain = finished()
+    for turned in range(1, PLAYERS):
+        renamed = plain.copy()
+        renamed["state"]["to_play"] = (plain["state"]["to_play"] + turned) % PLAYERS
+        renamed["rewards"] = np.roll(plain["rewards"], turned, axis=1)
+        folder = tmp_path / str(turned)
+        batch, _ = drawn(folder / "plain", plain, num_steps=2)
+        other, _ = drawn(folder / "renamed", renamed, num_steps=2)
+        for name in ("values", "rewards", "turns", "actions", "policies", "numbers"):
+            np.testing.assert_array_equal(getattr(batch, name), getattr(other, name))
 
 
 @pytest.mark.parametrize(
@@ -217,3 +303,79 @@ def test_a_damaged_sequence_is_refused(tmp_path, change, message):
         pytest.raises(UctreeError, match=message),
     ):
         replay.append(0, positions)
+
+
+# --- games with a window -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("view", [3, 5])
+def test_a_sequence_is_seen_in_the_window_of_its_first_position(tmp_path, monkeypatch, view):
+    """Observations, actions and policies; nothing is taught behind an action outside of it."""
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
+    game = games.n_in_a_row(7, 7, 4, 3, view=view)
+    played = walked.play(game, seed=4)
+    batch, rows = drawn_from(tmp_path / "replay", game, played)
+    count, num_steps, ended, beyond = len(played.actions), 3, 0, 0
+    assert set(rows) == set(range(count))
+    for first, row in rows.items():
+        center = game.view.center_of(played.states[first])
+        places, is_seen = listed(game.view.frame, center), True
+        for k in range(num_steps + 1):
+            ply = first + k
+            assert batch.value_weights[row, k] == is_seen
+            if ply >= count:
+                beyond += is_seen
+                assert not batch.exists[row, k]
+                assert batch.policy_weights[row, k] == 0
+                break
+            state, player = played.states[ply], played.players[ply]
+            assert batch.exists[row, k] == is_seen
+            if is_seen:
+                planes = walked.planes_in(game, state, center)
+                assert np.abs(batch.observations[row, k] - planes).max() < 1e-6
+                policy, share = walked.policy_in(game, state, played.policies[ply], center, 11)
+                assert np.abs(batch.policies[row, k] - policy).max() < 2e-6
+                assert batch.policy_weights[row, k] == (share > 0)
+                returns = played.rewards[ply:].sum(axis=0)
+                assert batch.values[row, k] == pytest.approx(np.roll(returns, -player), abs=1e-6)
+            else:
+                assert batch.policy_weights[row, k] == 0
+            if k == num_steps:
+                break
+            place = divmod(played.actions[ply], 7)
+            ended += is_seen and place not in places
+            is_seen = is_seen and place in places
+            assert batch.reward_weights[row, k] == batch.turn_weights[row, k] == is_seen
+            if is_seen:
+                assert batch.actions[row, k] == places.index(place)
+                paid = np.roll(played.rewards[ply], -player)
+                assert batch.rewards[row, k] == pytest.approx(paid)
+    assert ended > 3
+    assert beyond > 0
+
+
+def test_turned_sequences_are_those_of_turned_windows(tmp_path, monkeypatch):
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
+    game = games.n_in_a_row(7, 7, 4, 3, view=5)
+    played = walked.play(game, seed=1)
+    plain, rows = drawn_from(tmp_path / "a", game, played)
+    turned, others = drawn_from(tmp_path / "b", game, played, symmetries=True)
+    actions, cells = game.symmetries
+    for first in rows:
+        one, two = rows[first], others[first]
+        there = turned.observations[two].reshape(4, -1, 25)
+        here = plain.observations[one].reshape(4, -1, 25)
+        table = next(k for k in range(8) if (there[:, :, cells[k]] == here).all())
+        assert np.abs(turned.policies[two][:, actions[table]] - plain.policies[one]).max() < 1e-6
+        taken = plain.reward_weights[one] * plain.exists[one, :-1] > 0
+        assert (turned.actions[two] == actions[table][plain.actions[one]])[taken].all()
+
+
+def drawn_from(folder, game, played, **options):
+    """A batch of sequences of one episode, and a row of each first position."""
+    with stored(folder, walked.as_sequence(game, played), game) as (window, columns):
+        batch = draw_sequences(
+            window, columns, np.random.default_rng(0), 150,
+            **{"unroll_steps": 3, "symmetries": False} | options,
+        )  # fmt: skip
+    return batch, {int(n): int(np.flatnonzero(batch.numbers == n)[0]) for n in set(batch.numbers)}

@@ -21,9 +21,13 @@ from uctree import games
 from uctree.errors import BrokenGame, UctreeError
 from uctree.game import Game
 from uctree.learn import inference
+from uctree.learn.model_inference import export_model
 from uctree.learn.options import make_options
+from uctree.learn.reanalysis import Reanalysis, choose_chunks
+from uctree.learn.replay import Replay
 from uctree.learn.run import Run, new_network
 from uctree.learn.selfplay import Episode, Setup
+from uctree.learn.sequences import sequence_schema
 from uctree.learn.workers import EvaluationJob, Failed, InProcessWorker, make_workers
 
 torch = pytest.importorskip("torch", reason="the extra learn is not installed")
@@ -185,6 +189,22 @@ def test_a_checkpoint_is_measured_where_episodes_are_played(workers):
     assert found["games"]["past"]["games"] == 2
     assert found["games"] == job.measure(lambda done, total: None)["games"]
     assert reports[-1][0] == reports[-1][1]
+
+
+@pytest.mark.parametrize("kind", ["process", SLOW_RAY])
+def test_positions_are_searched_again_where_episodes_are_played(kind, game, known, tmp_path):
+    workers = workers_of_kind(kind, game, known)
+    small = SMALL | {"network_depth": 8, "playout_simulations": 8}
+    options = make_options(game, algorithm="muzero", inference="torch", **small)
+    network = export_model(new_network(game, options), game, backend="torch", rotates=True)
+    with Replay(tmp_path, game, schema=sequence_schema(game)) as replay:
+        for episode in Setup(game, options, None, iteration=1).play((0, 1, 2)):
+            replay.append(episode.number, episode.positions)
+        chunks = choose_chunks(replay.window(100), options, 2, 30)
+    job = Reanalysis(game, options, network, 1, chunks)
+    found = list(workers.play(job, [(number,) for number in chunks]))
+    assert content(found) == content(job.play(list(chunks)))
+    assert len(found) == len(chunks) > 2
 
 
 # --- workers that can die ------------------------------------------------------------------------

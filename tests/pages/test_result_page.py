@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import errno
 import hashlib
 import json
 import os
@@ -316,6 +317,23 @@ def test_a_folder_that_is_missing_is_named(tmp_path):
 def test_a_place_that_cannot_be_written_to_is_named():
     with pytest.raises(OSError, match=r"could not be written, and nothing was changed.*a\.html"):
         search().save("/proc/self/a.html")
+
+
+@pytest.mark.parametrize("name", ["a.html", "a.json"])
+@pytest.mark.parametrize("where", ["fsync", "replace"])
+def test_a_full_disk_leaves_the_old_page_and_nothing_else(tmp_path, monkeypatch, name, where):
+    target = tmp_path / name
+    target.write_text("old")
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, where, full)
+        with pytest.raises(OSError, match="nothing was changed: No space left on device"):
+            search().save(target)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    assert target.read_text() == "old"
 
 
 def test_a_page_that_cannot_be_made_leaves_the_old_one(tmp_path):

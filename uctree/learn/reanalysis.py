@@ -37,7 +37,7 @@ class Reanalysis:
             roots = search.roots(list(states), [self.seed + int(each) for each in positions])
             policies = [(root.actions, search.policy(root)) for root in roots]
             values = [root.value for root in roots]
-            found = make_reanalysed(self.game, positions.tolist(), policies, values)
+            found = make_reanalysed(self.game, positions, states, policies, values)
             simulations = sum(int(root.visits.sum()) for root in roots)
             yield Episode(number, found, np.zeros(self.game.num_players), 0, simulations)
 
@@ -54,7 +54,7 @@ def choose_chunks(
     chunks = {}
     for first in range(0, len(drawn), options.num_trees):
         numbers = drawn[first : first + options.num_trees]
-        states = window.replay.gather(window.entries, numbers)["state"].copy()
+        states = window.replay.states(window.entries, numbers)
         chunk = iteration * CHUNKS_PER_ITERATION + first // options.num_trees
         chunks[chunk] = numbers, states
     return chunks

@@ -50,6 +50,7 @@ from uctree.learn.replay import Replay, positions_schema
 from uctree.learn.sequences import reanalysed_schema, sequence_schema
 from uctree.learn.tensorboard_writer import TensorBoardWriter
 from uctree.result import SearchResult
+from uctree.views import local
 
 if TYPE_CHECKING:
     import torch
@@ -188,7 +189,10 @@ def _learned(
 
 
 def _resolve_game(folder: Path, description: dict[str, Any], game: Game | None) -> Game:
-    """The game of a run, rebuilt if none is given; UctreeError if the given one differs."""
+    """The game of a run, rebuilt if none is given; UctreeError if the given one differs.
+
+    Of a game with a window it is the one whose actions are those of the window.
+    """
     text = description.get("environment")
     if game is None and isinstance(text, str):
         game = load_module("uctree.learn.environments").environment(text)
@@ -206,6 +210,7 @@ def _resolve_game(folder: Path, description: dict[str, Any], game: Game | None) 
                 f"{folder}: cannot make the game {spec!r:.200} ({error!s:.200}); add --game, or "
                 f"{do}"
             ) from error
+    game = local(game)
     differences = game_differences(description, game, "in the folder", "in the game")
     if differences:
         raise UctreeError(
@@ -231,6 +236,7 @@ class Run:
         self.warnings = warnings  # messages about damaged files that were left out
         self.custom_network: torch.nn.Module | None = None  # a custom module that was trained
         self._lock = lock
+        self._first_reanalysed = 0  # results of searches made again before it are not needed
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str], game: Game | None = None) -> Run:
@@ -256,7 +262,7 @@ class Run:
         Options that are not given are those that the run was started with. Given options must equal
         them, except those in `CHANGEABLE`.
         """
-        folder = Path(folder)
+        folder, game = Path(folder), local(game)
         wanted = read_options(given)
         check_learnable(game)
         if not (folder / "options.json").exists():
@@ -492,6 +498,19 @@ class Run:
                 paths = map(self._checkpoint_path, newest)
                 end = min(map(checkpoints.read_replay_end, paths))
                 self.replay.drop_before(end - (options.replay_window or end))
+                self._drop_reanalysed(end - (options.replay_window or end))
+
+    def _drop_reanalysed(self, before: int) -> None:
+        """Delete the results of searches that were made again of positions before this one."""
+        if "reanalysis" not in self.__dict__:
+            return
+        store = self.reanalysis
+        for entry in store.entries_between(self._first_reanalysed, store.end):
+            found = store.intact_positions(entry)
+            if found is not None and found["number"].max() >= before:
+                break
+            self._first_reanalysed = int(entry["first"]) + int(entry["count"])
+        store.drop_before(self._first_reanalysed)
 
     def checkpoint(self, iteration: int | None = None) -> Checkpoint | None:
         """The checkpoint of an iteration, or the newest intact one; None if there is none.
