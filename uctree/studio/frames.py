@@ -24,7 +24,7 @@ from uctree.pages.result_page import page
 from uctree.pages.tree_data import Boards, encoded, player_name, tree_data
 from uctree.result import SearchResult
 from uctree.studio.episode import StudioEpisode
-from uctree.studio.thinking import names_of
+from uctree.studio.thinking import names_of, turns
 from uctree.variation import shown_steps
 
 MOST_ACTIONS = 500  # that are listed
@@ -48,8 +48,11 @@ class Pace:
         return self._began >= self._next
 
     def done(self) -> None:
-        """Note how long it took this thread; on busy cores others may have run meanwhile."""
-        spent = time.thread_time() - self._spent
+        """Note how long it took this thread; on busy cores others may have run meanwhile.
+
+        If many tabs search, each of them gets its share of a core only.
+        """
+        spent = (time.thread_time() - self._spent) * turns.crowd
         self._next = self._began + max(self._seconds, spent / self._share)
 
     def hurry(self) -> None:
