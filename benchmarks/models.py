@@ -3,9 +3,10 @@
     python benchmarks/models.py [speed] [memory]
 
 The model has two layers of 256 neurons, random weights and as many logits as actions; 64 roots are
-searched with 50 simulations each by Gumbel's rule, on one thread. uctree computes it with NumPy
-through the same interface as a trained model; mctx is jitted for the CPU. CPU time per simulation,
-from runs that alternate; "outside" is uctree's time without the two functions of the model.
+searched with 50 simulations each by Gumbel's rule, on one thread. uctree computes it by ONNX
+Runtime, as it does after a training; mctx is jitted for the CPU. CPU time per simulation,
+from runs that alternate; "outside" is uctree's time without the two functions of the model. Trees
+are kept as in self-play, without what only `tree` needs.
 """
 
 from __future__ import annotations
@@ -28,9 +29,10 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 from batches import Position, table_game  # beside this file
 
-from uctree import evaluators, selection
+from uctree import Game, selection
 from uctree.engine.driver import BatchedSearch
-from uctree.learn.latent import Functions, Imagination
+from uctree.learn.latent import Functions, evaluator
+from uctree.learn.model_inference import export_model
 
 WIDTH, ROOTS, SIMULATIONS = 256, 64, 50
 TURNS, TIMED = 9, 0.1  # turns, and seconds of each at least
@@ -55,43 +57,62 @@ def weights(num_actions: int) -> dict[str, np.ndarray]:
 
 
 class Layers:
-    """The model as two functions of arrays, which add up their time."""
+    """The model by ONNX Runtime, as a run of `uctree train` has it; adds up its time."""
 
-    def __init__(self, num_actions: int) -> None:
-        self.seconds, self.w, self.num_actions = 0.0, weights(num_actions), num_actions
-        self.heads = np.ascontiguousarray(np.hstack([self.w["P"], self.w["VR"]]))
-        self.signs = np.array([[1, -1]], np.float32)
+    def __init__(self, num_actions: int, game: Game) -> None:
+        self.seconds = 0.0
+        made = export_model(_module(num_actions), game, rotates=True).functions(game)
+        self.functions = Functions(self._timed(made.initial), self._timed(made.recurrent))
 
-    def initial(self, observations: np.ndarray) -> Any:
-        began = time.perf_counter()
-        hidden = self.w["start"][: len(observations)]
-        logits, values, _ = self._read(hidden)
-        self.seconds += time.perf_counter() - began
-        return hidden, logits, values
+    def _timed(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*given: np.ndarray) -> Any:
+            began = time.thread_time()
+            found = function(*given)
+            self.seconds += time.thread_time() - began
+            return found
 
-    def recurrent(self, hidden: np.ndarray, actions: np.ndarray) -> Any:
-        began = time.perf_counter()
-        inner = hidden @ self.w["W1"]
-        inner += self.w["E"].take(actions, axis=0)
-        after = np.maximum(inner, 0, out=inner) @ self.w["W2"]
-        np.maximum(after, 0, out=after)
-        logits, values, rewards = self._read(after)
-        self.seconds += time.perf_counter() - began
-        return after, rewards, logits, values
+        return call
 
-    def _read(self, hidden: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        out = hidden @ self.heads
-        both = np.tanh(out[:, self.num_actions :])
-        return out[:, : self.num_actions], both[:, :1] * self.signs, both[:, 1:] * self.signs
+
+def _module(num_actions: int) -> Any:
+    import torch
+
+    class Module(torch.nn.Module):
+        """The two functions of the model; roots have the hidden states of `start`."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            for name, array in weights(num_actions).items():
+                self.register_parameter(name, torch.nn.Parameter(torch.from_numpy(array)))
+            self.signs = torch.tensor([[1.0, -1.0]])
+
+        def initial(self, observations: Any) -> Any:
+            hidden = self.start[observations[:, 0].long()]
+            logits, values, _ = self.read(hidden)
+            return hidden, logits, values
+
+        def recurrent(self, hidden: Any, actions: Any) -> Any:
+            inner = torch.relu(hidden @ self.W1 + self.E[actions])
+            after = torch.relu(inner @ self.W2)
+            logits, values, rewards = self.read(after)
+            return after, rewards, logits, values
+
+        def read(self, hidden: Any) -> Any:
+            both = torch.tanh(hidden @ self.VR)
+            return hidden @ self.P, both[:, :1] * self.signs, both[:, 1:] * self.signs
+
+    return Module()
 
 
 def uctree_search(num_actions: int) -> tuple[Callable[[int], Any], Layers, BatchedSearch]:
-    game, layers = table_game(num_actions), Layers(num_actions)
-    model = Imagination(game, Functions(layers.initial, layers.recurrent))
+    game = table_game(num_actions)
+    layers = Layers(num_actions, game)
     batch = BatchedSearch(
-        game, ROOTS, evaluator=evaluators.model(model), root_selection=selection.gumbel()
-    )
+        game, ROOTS, keeps_trees=False, evaluator=evaluator(game, layers.functions),
+        root_selection=selection.gumbel(),
+    )  # fmt: skip
     roots = np.zeros(ROOTS, Position)
+    roots["place"] = np.arange(ROOTS)  # which is all that the model observes
 
     def search(seed: int) -> None:
         batch.reset(range(ROOTS), roots, num_simulations=SIMULATIONS, seed=seed)
@@ -149,10 +170,10 @@ def speed() -> list[dict[str, Any]]:
         for turn in range(TURNS):
             times["mctx"].append(microseconds(theirs, 1000 * turn))
             times["uctree"].append(microseconds(ours, 1000 * turn))
-            layers.seconds, began = 0.0, time.perf_counter()
+            layers.seconds, began = 0.0, time.thread_time()
             for i in range(5):
                 ours(1000 * turn + i)
-            spent = time.perf_counter() - began - layers.seconds
+            spent = time.thread_time() - began - layers.seconds
             times["outside"].append(1e6 * spent / (5 * ROOTS * SIMULATIONS))
         ratios = [a / b for a, b in zip(times["mctx"], times["uctree"], strict=True)]
         rows.append({
@@ -165,7 +186,10 @@ def speed() -> list[dict[str, Any]]:
 
 
 def memory() -> list[dict[str, Any]]:
-    """Megabytes used by the trees and hidden states after a search; mctx has 24 bytes a slot."""
+    """Megabytes that the trees use after a search, and those of mctx: 24 bytes an action and node.
+
+    Both have the same hidden states besides.
+    """
     rows = []
     for num_actions, *_ in CASES:
         search, _, batch = uctree_search(num_actions)
@@ -173,12 +197,15 @@ def memory() -> list[dict[str, Any]]:
         arrays = batch._storage.tree_arrays()
         heads = arrays["heads"][:, 0]
         edges = int(heads["used"].sum()) * arrays["edges"].dtype.itemsize
-        untried = int(heads["num_untried"].sum()) * arrays["untried"].dtype.itemsize
+        each = arrays["untried"].dtype.itemsize + arrays["untried_actions"].dtype.itemsize
+        untried = int(heads["num_untried"].sum()) * each
+        hidden = batch._latent.hidden.nbytes
         theirs = 24 * num_actions * (SIMULATIONS + 1) * ROOTS
         rows.append({
             "actions": num_actions, "edges_mb": round(edges / 1e6, 2),
             "log_priors_mb": round(untried / 1e6, 2), "mctx_mb": round(theirs / 1e6, 2),
             "share": round((edges + untried) / theirs, 3),
+            "hidden_states_mb": round(hidden / 1e6, 2),
         })  # fmt: skip
     return rows
 

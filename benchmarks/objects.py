@@ -2,19 +2,22 @@
 
     python benchmarks/objects.py [share] [peers] [openspiel] [latency] [memory]
 
-Peers (mctspy 0.1.1, mcts 1.0.4, OpenSpiel's C++ bot) take turns with uctree in one process, on the
-same states; ratios are by CPU time, the median over the turns.
+share: our time per simulation in worlds whose functions do next to nothing. peers, openspiel:
+mctspy 0.1.1, mcts 1.0.4 and OpenSpiel's C++ bot take turns with uctree in one process, on the same
+states; ratios are by CPU time, the median over the turns. latency: throughput beside that of bare
+workers that only wait. memory: bytes of a tree and of its states.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import itertools
 import json
-import math
 import random
 import statistics
 import sys
+import threading
 import time
 import tracemalloc
 from collections.abc import Callable
@@ -99,12 +102,13 @@ class ConnectFour(TicTacToe):
     lines = lines(6, 7, 4)
 
 
-def as_world(state: TicTacToe) -> uctree.World:
+def as_world(state: TicTacToe, **options: Any) -> uctree.World:
     """The same class, for uctree."""
     return adapters.from_object(
         state, legal="moves", step="after", clone=None,
         to_play=lambda state: 0 if state.next_to_move == 1 else 1,
-        reward=lambda state: (state.winner, -state.winner), num_players=2, payoff_range=(-1, 1),
+        returns=lambda state: (state.winner, -state.winner), num_players=2, payoff_range=(-1, 1),
+        **options,
     )  # fmt: skip
 
 
@@ -129,22 +133,24 @@ def turns(calls: dict[str, Callable[[], Any]]) -> dict[str, list[float]]:
 
 
 def share() -> list[dict[str, Any]]:
-    """Our microseconds per simulation: the search of a world whose functions do next to nothing."""
-
+    """Our microseconds per simulation, in worlds whose functions do next to nothing."""
     rows, num = [], 50_000
-    for in_flight in (1, 64):
-        seconds = turns(
-            {"whole": partial(planned, num, in_flight), "functions": partial(asked, num)}
-        )
-        ours = [(a - b) / num for a, b in zip(*seconds.values(), strict=True)]
-        rows.append(
-            {"measure": "our share", "in_flight": in_flight, "simulations": num,
-             "microseconds": 1e6 * statistics.median(ours), "wanted": 5}
-        )  # fmt: skip
+    for name, (world, functions) in LIGHT.items():
+        for in_flight in (1, 64):
+            options = {"num_simulations": num, "in_flight": in_flight, "seed": 1}
+            calls = {"whole": partial(uctree.plan, world, **options),
+                     "functions": partial(functions, num)}  # fmt: skip
+            seconds = turns(calls)
+            ours = [1e6 * (a - b) / num for a, b in zip(*seconds.values(), strict=True)]
+            rows.append(
+                {"measure": "our share", "world": name, "in_flight": in_flight, "simulations": num,
+                 "microseconds": statistics.median(ours), "smallest": min(ours),
+                 "largest": max(ours), "wanted": 5}
+            )  # fmt: skip
     return rows
 
 
-def four_actions(state: int) -> tuple[int, ...]:
+def four_actions(state: Any) -> tuple[int, ...]:
     return (0, 1, 2, 3)
 
 
@@ -156,45 +162,140 @@ def any_value(state: int) -> float:
     return (state * 2654435761 % 1000) / 1000
 
 
-def planned(num: int, in_flight: int) -> None:
-    problem = Problem(
-        actions=four_actions, step=next_state, value=any_value, payoff_range=(0, 1)
-    )  # fmt: skip
-    uctree.plan(problem, 0, num_simulations=num, in_flight=in_flight, seed=1)
+class Place:
+    """A state of two players, as an object that is copied and changed."""
+
+    def __init__(self, number: int, to_play: int) -> None:
+        self.number, self.to_play = number, to_play
+
+    def legal(self) -> tuple[int, ...]:
+        return (0, 1, 2, 3)
+
+    def step(self, action: int) -> None:
+        self.number = 4 * self.number + action + 1
+        self.to_play = 1 - self.to_play
+
+    def clone(self) -> Place:
+        return Place(self.number, self.to_play)
 
 
-def asked(num: int) -> None:
-    """The calls of the problem's functions alone."""
+def next_place(place: Place, action: int) -> Step:
+    after = Place(4 * place.number + action + 1, 1 - place.to_play)
+    return Step(after, (0.0, 0.0), after.to_play)
+
+
+def both_values(place: Place) -> tuple[float, float]:
+    value = (place.number * 2654435761 % 1000) / 500 - 1
+    return value, -value
+
+
+def ask_numbers(num: int) -> None:
+    """The calls of a problem's functions alone."""
     for state in range(num):
         made = next_state(state, 1)
         four_actions(made.state)
         any_value(made.state)
 
 
+def ask_places(num: int) -> None:
+    for number in range(num):
+        made = next_place(Place(number, 0), 1)
+        four_actions(made.state)
+        both_values(made.state)
+
+
+def ask_objects(num: int) -> None:
+    for number in range(num):
+        place = Place(number, 0).clone()
+        place.step(1)
+        place.legal()
+        both_values(place)
+
+
+def light_worlds() -> dict[str, tuple[uctree.World, Callable[[int], None]]]:
+    """Worlds of which nearly all of the time is ours, and their functions alone."""
+    numbers = Problem(
+        actions=four_actions, step=next_state, value=any_value, payoff_range=(0, 1)
+    )  # fmt: skip
+    places = Problem(
+        actions=four_actions, step=next_place, value=both_values, num_players=2,
+        payoff_range=(-1, 1),
+    )  # fmt: skip
+    objects = adapters.from_object(
+        Place(0, 0), to_play="to_play", num_players=2, value=both_values, payoff_range=(-1, 1)
+    )
+    return {
+        "numbers, one player": (uctree.World(numbers, 0), ask_numbers),
+        "objects, two players": (uctree.World(places, Place(0, 0)), ask_places),
+        "from_object(value=), two players": (objects, ask_objects),
+    }
+
+
+LIGHT = light_worlds()
+
+
 def peers() -> list[dict[str, Any]]:
-    """Simulations per CPU second beside mctspy and mcts, with one random playout each."""
-    from mcts import mcts
+    """Simulations per CPU second beside mctspy and mcts.
+
+    With one random playout each, nearly all of the time on every side is that of the game's class,
+    whose functions all three call about equally often. With the same cheap evaluation of leaves on
+    all sides what is left is the time of the searches.
+    """
+    rows = []
+    for kind, num in ((TicTacToe, 2000), (ConnectFour, 500)):
+        world = as_world(kind.start())
+        calls = {
+            "uctree": partial(uctree.plan, world, num_simulations=num, seed=1),
+            "mctspy": partial(by_mctspy, kind, num),
+            "mcts": partial(by_mcts, kind, num),
+        }
+        rows += ratios(calls, num, game=kind.__name__, leaves="playouts")
+    for kind, num in itertools.product((TicTacToe, ConnectFour), (500, 2000, 10_000)):
+        world = as_world(kind.start(), value=lambda state: (judged(state), -judged(state)))
+        calls = {
+            "uctree": partial(uctree.plan, world, num_simulations=num, seed=1),
+            "mctspy": partial(by_mctspy, kind, num, lambda node: judged(node.state)),
+            "mcts": partial(by_mcts, kind, num, rolloutPolicy=judged),
+        }
+        rows += ratios(calls, num, game=kind.__name__, leaves="evaluated")
+    return rows
+
+
+def judged(state: TicTacToe) -> int:
+    """What a leaf is worth to the first player: who has won, else a number made of the cells."""
+    return state.winner or hash(state.cells) % 3 - 1
+
+
+def by_mctspy(kind: type[TicTacToe], num: int, rollout: Callable[[Any], int] | None = None) -> None:
     from mctspy.tree.nodes import TwoPlayersGameMonteCarloTreeSearchNode as Node
     from mctspy.tree.search import MonteCarloTreeSearch
 
-    rows = []
-    for kind, num in ((TicTacToe, 2000), (ConnectFour, 500)):
-        start = kind.start()
-        calls = {
-            "uctree": lambda s=start, n=num: uctree.plan(as_world(s), num_simulations=n, seed=1),
-            "mctspy": lambda s=start, n=num: MonteCarloTreeSearch(Node(s)).best_action(n),
-            "mcts": lambda s=start, n=num: mcts(iterationLimit=n).search(s),
-        }
-        seconds = turns(calls)
-        for name in ("mctspy", "mcts"):
-            ratios = [b / a for a, b in zip(seconds["uctree"], seconds[name], strict=True)]
-            rows.append(
-                {"measure": "peers", "game": kind.__name__, "peer": name, "simulations": num,
-                 "ratio": statistics.median(ratios), "smallest": min(ratios),
-                 "largest": max(ratios), "wanted": 4,
-                 "uctree_per_second": num / statistics.median(seconds["uctree"]),
-                 "peer_per_second": num / statistics.median(seconds[name])}
-            )  # fmt: skip
+    before = Node.rollout
+    Node.rollout = before if rollout is None else rollout  # it makes nodes of this class alone
+    try:
+        MonteCarloTreeSearch(Node(kind.start())).best_action(num)
+    finally:
+        Node.rollout = before
+
+
+def by_mcts(kind: type[TicTacToe], num: int, **options: Any) -> None:
+    from mcts import mcts
+
+    mcts(iterationLimit=num, **options).search(kind.start())
+
+
+def ratios(calls: dict[str, Callable[[], Any]], num: int, **which: Any) -> list[dict[str, Any]]:
+    """Rows of peers beside uctree, the first of the calls."""
+    seconds = turns(calls)
+    ours, rows = seconds.pop("uctree"), []
+    for name, theirs in seconds.items():
+        found = [b / a for a, b in zip(ours, theirs, strict=True)]
+        rows.append(
+            {"measure": "peers", **which, "peer": name, "simulations": num,
+             "ratio": statistics.median(found), "smallest": min(found), "largest": max(found),
+             "wanted": 4, "uctree_per_second": num / statistics.median(ours),
+             "peer_per_second": num / statistics.median(theirs)}
+        )  # fmt: skip
     return rows
 
 
@@ -232,41 +333,74 @@ def slow_value_here(seconds: float, state: int) -> float:
 
 
 def latency() -> list[dict[str, Any]]:
-    """Share of the ideal throughput: 20 ms a call, 16 in flight."""
+    """Throughput beside that of bare workers: 20 ms a call, 16 in flight; wall time, in turns."""
     call, in_flight, num = 0.02, 16, 1600
-    rows = []
     values = {"async": partial(slow_value, call), "threads": partial(slow_value_here, call)}
+    ideals = {"async": wait_in_tasks, "threads": wait_in_threads}
+    rows = []
     for kind, value in values.items():
         problem = Problem(
             actions=lambda state: range(8), step=lambda state, a: Step(8 * state + a + 1),
             value=value, payoff_range=(0, 1),
         )  # fmt: skip
-        uctree.plan(problem, 0, num_simulations=32, in_flight=in_flight, seed=1)
-        began = time.perf_counter()
-        uctree.plan(problem, 0, num_simulations=num, in_flight=in_flight, seed=1)
-        seconds = time.perf_counter() - began
-        # The start is valued first, alone.
-        ideal = call + call * math.ceil(num / in_flight)
+        whole = partial(uctree.plan, problem, 0, in_flight=in_flight, seed=1)
+        whole(num_simulations=32)
+        shares = []
+        for _ in range(TURNS):
+            # The start is valued first, alone.
+            ideal = call + wall_seconds(partial(ideals[kind], call, in_flight, num // in_flight))
+            shares.append(ideal / wall_seconds(partial(whole, num_simulations=num)))
         rows.append(
             {"measure": "latency", "calls": kind, "in_flight": in_flight, "simulations": num,
-             "share_of_ideal": ideal / seconds, "wanted": 0.9}
+             "share_of_ideal": statistics.median(shares), "smallest": min(shares),
+             "largest": max(shares), "wanted": 0.9}
         )  # fmt: skip
     return rows
 
 
+def wall_seconds(call: Callable[[], Any]) -> float:
+    began = time.perf_counter()
+    call()
+    return time.perf_counter() - began
+
+
+def wait_in_tasks(seconds: float, num_workers: int, num_calls: int) -> None:
+    async def worker() -> None:
+        for state in range(num_calls):
+            await slow_value(seconds, state)
+
+    async def workers() -> None:
+        await asyncio.gather(*(worker() for _ in range(num_workers)))
+
+    asyncio.run(workers())
+
+
+def wait_in_threads(seconds: float, num_workers: int, num_calls: int) -> None:
+    def worker() -> None:
+        for state in range(num_calls):
+            slow_value_here(seconds, state)
+
+    threads = [threading.Thread(target=worker) for _ in range(num_workers)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
 def memory(num: int = 1_000_000) -> list[dict[str, Any]]:
-    """Bytes of a tree of small objects, those of Python and ours."""
+    """Bytes of a tree of small objects: of its arrays, and of what Python holds of the states."""
     problem = Problem(
         actions=lambda state: (0, 1, 2, 3), step=lambda state, a: Step((state[1], a)),
         value=lambda state: 0.5, payoff_range=(0, 1),
     )  # fmt: skip
     tracemalloc.start()
     result = uctree.plan(problem, (0, 0), num_simulations=num, seed=1)
-    held, peak = tracemalloc.get_traced_memory()
+    held, peak = tracemalloc.get_traced_memory()  # NumPy's arrays are traced, too
     tracemalloc.stop()
+    tree = result.tree.num_bytes
     return [
         {"measure": "memory", "simulations": num, "edges": int(result.tree.num_edges),
-         "bytes_per_simulation": held / num, "peak_bytes": peak}
+         "tree_bytes": tree, "state_bytes": held - tree, "peak_bytes": peak}
     ]  # fmt: skip
 
 

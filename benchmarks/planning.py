@@ -1,13 +1,14 @@
 """Planning for one player: mean against maximum backups, at equal simulations. Prints JSON.
 
     python benchmarks/planning.py [tsp12] [tsp20] [twenty48] [point_mass] [--seeds 24] [--first 0]
-        [--once N]
+        [--settings mean maximum default ...] [--once N ...]
 
 Returns of whole episodes that are played by `result.action`, with one search for each action, and
 of `result.best_episode()` after one search. Every setting has the same seeds; a seed is another map
 of cities, or other tiles. Differences are paired by seed, with bootstrap intervals. Budgets are
 simulations, so the load of the machine does not change the results. tspN has N cities; the
-shortest trip is known for up to 20.
+shortest trip is known for up to 20. With --once only plans of one search each are compared, at
+these budgets, and not with the shortest trip.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from tsp import shortest, tsp
 SETTINGS: dict[str, dict[str, Any]] = {
     "mean": {"backup": backup.mean()},
     "maximum": {"backup": backup.maximum()},
+    "maximum(32)": {"backup": backup.maximum(32)},
     "default": {},
     "mean, c=0.2": {"backup": backup.mean(), "selection": selection.ucb1(0.2)},
     "maximum, c=0.2": {"backup": backup.maximum(), "selection": selection.ucb1(0.2)},
@@ -97,14 +99,16 @@ def planned(game: uctree.Game, num_simulations: int, seed: int, options: dict[st
 
 
 def compared(
-    name: str, how: Callable[..., float], num_simulations: int, seeds: range
-) -> list[dict[str, Any]]:
+    name: str, how: Callable[..., float], num_simulations: int, seeds: range, settings: list[str],
+    *, is_rated: bool = True,
+) -> list[dict[str, Any]]:  # fmt: skip
     """A row for each setting: mean return, and its differences to mean and maximum backups."""
     games = {seed: game_of(name, seed) for seed in seeds}
-    best = [optimum(name, game) for game in games.values()]
+    best = [optimum(name, game) if is_rated else None for game in games.values()]
     rows: list[dict[str, Any]] = []
     returns: dict[str, np.ndarray] = {}
-    for setting, options in SETTINGS.items():
+    for setting in settings:
+        options = SETTINGS[setting]
         found = np.array([how(games[seed], num_simulations, seed, options) for seed in seeds])
         returns[setting] = found
         row = {
@@ -130,16 +134,20 @@ def main() -> None:
     parser.add_argument("games", nargs="*", default=list(BUDGETS))
     parser.add_argument("--seeds", type=int, default=24)
     parser.add_argument("--first", type=int, default=0, help="the first seed")
-    parser.add_argument("--once", type=int, help="simulations of the search for one plan")
+    parser.add_argument("--settings", nargs="+", choices=list(SETTINGS), default=list(SETTINGS))
+    parser.add_argument("--once", type=int, nargs="+", help="simulations of searches for one plan")
     given = parser.parse_args()
     seeds = range(given.first, given.first + given.seeds)
     rows = []
     for name in given.games:
         by_action, once = BUDGETS.get(name, OF_TRIPS)
-        if given.once is None:
-            rows += compared(name, played, by_action, seeds)
+        if given.once is not None:
+            for budget in given.once:
+                rows += compared(name, planned, budget, seeds, given.settings, is_rated=False)
+            continue
+        rows += compared(name, played, by_action, seeds, given.settings)
         if once is not None:
-            rows += compared(name, planned, given.once or once, seeds)
+            rows += compared(name, planned, once, seeds, given.settings)
     print(json.dumps(rows, indent=1))
 
 

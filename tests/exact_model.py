@@ -9,7 +9,7 @@ import numpy as np
 import uctree
 from uctree import evaluators
 from uctree.engine.driver import BatchedSearch
-from uctree.engine.latent import Answers
+from uctree.engine.latent import Answers, Roots
 
 
 class ExactModel:
@@ -21,25 +21,21 @@ class ExactModel:
     def __init__(self, game: uctree.Game, judge: Any) -> None:
         self.game, self.judge = game, judge
 
-    def reserve(self, num_trees: int, num_states: int) -> None:
-        self.states = np.zeros((num_trees, num_states), self.game.dtype)
-
-    def begin(self, trees: Any, states: Any) -> Any:
+    def begin(self, states: Any) -> Roots:
         legal = np.zeros((len(states), self.game.num_actions), bool)
         for row, state in enumerate(states):
             legal[row, self.game.legal(self.game.copy(state))] = True
-        self.states[trees, 0] = states
-        return legal, *self._judged(states)
+        return Roots(states, legal, *self._judged(states))
 
-    def step(self, trees: Any, parents: Any, actions: Any, to_play: Any, rows: Any) -> Answers:
+    def step(self, hidden: Any, actions: Any) -> Answers:
         steps = [
             self.game.step(self.game.copy(state), int(action))
-            for state, action in zip(self.states[trees, parents], actions, strict=True)
+            for state, action in zip(hidden, actions, strict=True)
         ]
         after = np.array([state for state, _ in steps], self.game.dtype)
-        self.states[trees, rows] = after
-        logits, values = self._judged(after)
-        return Answers(logits, values, np.array([paid for _, paid in steps]), after["to_play"])
+        rewards = relative(np.array([paid for _, paid in steps]), hidden["to_play"])
+        turns = seats_on(hidden["to_play"], after["to_play"], self.game.num_players)
+        return Answers(after, rewards, *self._judged(after), turns)
 
     def _judged(self, states: Any) -> Any:
         logits = np.zeros((len(states), self.game.num_actions))
@@ -48,7 +44,17 @@ class ExactModel:
             if state["to_play"] >= 0:
                 record = uctree.game.StateView(self.game.copy(state))
                 self.judge(record, values[row], logits[row], self.game.data)
-        return logits, values
+        return logits, relative(values, states["to_play"])
+
+
+def relative(vectors: np.ndarray, players: np.ndarray) -> np.ndarray:
+    """Vectors in the order of the players as each of these players sees them: me, next, ..."""
+    return np.array([np.roll(each, -p) for each, p in zip(vectors, players, strict=True)])
+
+
+def seats_on(before: np.ndarray, after: np.ndarray, num_players: int) -> np.ndarray:
+    """How many seats on the next player sits, or the number of players: OVER."""
+    return np.where(after < 0, num_players, (after - before) % num_players)
 
 
 def root_in_model(game: uctree.Game, state: Any, judge: Any, num_simulations: int, **options: Any):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 import uctree
-from uctree.engine.latent import Answers
+from tests.exact_model import relative, seats_on
+from uctree.engine.latent import Answers, Roots
 
-PLACE = [("place", np.int32), ("to_play", np.int8)]
+PLACE = np.dtype([("place", np.int32), ("ply", np.int32), ("to_play", np.int8)])
 
 
 class TableWorld:
@@ -39,7 +38,9 @@ class TableWorld:
         self.game = uctree.Game(
             PLACE, _legal, _step, num_players=num_players, num_actions=num_actions,
             discount=discount, zero_sum=zero_sum, name="table world",
-            data=(self.next, self.rewards, self.to_play, self.over, np.array([rotates])),
+            data=(
+                self.next, self.rewards, self.to_play, self.over, np.array([rotates]), self.allowed,
+            ),
             observe=_observe, observation_shape=(1,),
         )  # fmt: skip
 
@@ -48,36 +49,43 @@ class TableWorld:
         places = states["place"]
         return self.logits[places], self.values[places]
 
-    # The same as a learned model, whose hidden state is the place.
+    # The same as a learned model, whose hidden state is that of the game.
 
-    def reserve(self, num_trees: int, num_states: int) -> None:
-        self.places = np.zeros((num_trees, num_states), np.int64)
-
-    def begin(self, trees: Any, states: np.ndarray) -> Any:
-        self.places[trees, 0] = states["place"]
+    def begin(self, states: np.ndarray) -> Roots:
+        places, players = states["place"], states["to_play"]
         legal = np.tile(self.allowed, (len(states), 1))
-        return legal, self.logits[states["place"]], self.values[states["place"]]
+        return Roots(states, legal, self.logits[places], relative(self.values[places], players))
 
-    def step(self, trees: Any, parents: Any, actions: Any, to_play: Any, rows: Any) -> Answers:
-        before = self.places[trees, parents]
-        after = self.places[trees, rows] = self.next[before, actions]
-        movers = (to_play + 1) % self.num_players if self.rotates else self.to_play[after]
-        movers = np.where(self.over[after], uctree.OVER, movers)
+    def step(self, hidden: np.ndarray, actions: np.ndarray) -> Answers:
+        before, players = hidden["place"], hidden["to_play"]
+        after = np.zeros(len(hidden), PLACE)
+        after["place"] = places = self.next[before, actions]
+        movers = (players + 1) % self.num_players if self.rotates else self.to_play[places]
+        after["to_play"] = np.where(self.over[places], uctree.OVER, movers)
+        # Without ends and other orders it leaves the turns to the kernel.
+        turns = seats_on(players, after["to_play"], self.num_players)
         return Answers(
-            self.logits[after], self.values[after], self.rewards[before, actions], movers
-        )
+            after, relative(self.rewards[before, actions], players), self.logits[places],
+            relative(self.values[places], after["to_play"]),
+            None if self.rotates and not self.over.any() else turns,
+        )  # fmt: skip
 
 
 def _legal(state, actions, data):
+    """All actions, but in the first state of an episode only those that are allowed there."""
+    count = 0
     for action in range(data[0].shape[1]):
-        actions[action] = action
-    return data[0].shape[1]
+        if state.ply > 0 or data[5][action]:
+            actions[count] = action
+            count += 1
+    return count
 
 
 def _step(state, action, reward, data):
     for player in range(reward.shape[0]):
         reward[player] += data[1][state.place, action, player]
     state.place = data[0][state.place, action]
+    state.ply += 1
     state.to_play = (state.to_play + 1) % reward.shape[0] if data[4][0] else data[2][state.place]
     if data[3][state.place]:
         state.to_play = uctree.OVER

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import venv
 from pathlib import Path
+
+import pytest
 
 import uctree
 
@@ -65,6 +68,14 @@ def test_the_wheel_runs_without_the_source(tmp_path):
     assert (Path(site) / "uctree" / "py.typed").exists()
 
 
+@pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
+def test_the_demo_searches_before_it_installs_torch(tmp_path):
+    commands = run("make", "--dry-run", f"VENV={tmp_path / 'new'}", "demo")
+    order = ["-m venv", "examples/demo.py", "torch==", "examples/learn_tic_tac_toe.py"]
+    places = [commands.index(each) for each in order]
+    assert places == sorted(places)
+
+
 def test_the_demo_finds_the_winning_action():
     printed = run(sys.executable, ROOT / "examples" / "demo.py")
     assert "The search found the one action that wins" in printed
@@ -79,6 +90,26 @@ def test_the_example_of_a_rule_of_ones_own_runs():
 def test_the_example_of_a_round_trip_finds_a_short_one():
     printed = run(sys.executable, ROOT / "examples" / "tsp.py", "8", "5000")
     assert ", 0.00% above the shortest trip" in printed
+
+
+def test_every_link_between_pages_leads_to_a_heading():
+    pages = [ROOT / "README.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("benchmarks/*.md")]
+    links = 0
+    for page in [*pages, ROOT / "CONTRIBUTING.md"]:
+        text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+        for target, anchor in re.findall(r"\]\(([^)#: ]*\.md)?#([^)]+)\)", text):
+            links += 1
+            other = page.parent / target if target else page
+            assert other.exists(), f"{page.name} links to {target}, which does not exist"
+            assert anchor in _anchors(other), f"{page.name} links to {target}#{anchor}"
+    assert links > 40
+
+
+def _anchors(page):
+    """What the headings of a page are called in links, as GitHub and others name them."""
+    text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+    names = re.findall(r"^#+ +(.+?) *$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", name.lower()).replace(" ", "-") for name in names}
 
 
 def test_the_readme_shows_what_its_searches_print():

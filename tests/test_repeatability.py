@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-NUM_PROCESSES = 5
 
 PROGRAM = """
 import hashlib
@@ -58,16 +57,22 @@ for name, (game, options) in (SEARCHES | RANDOM).items():
 
 
 @pytest.mark.parametrize(
-    ("way", "num_random"),
-    [("interpreted", 30), pytest.param("compiled", 8, marks=pytest.mark.slow)],
+    ("way", "num_random", "num_processes"),
+    [
+        ("interpreted", 6, 3),
+        pytest.param("interpreted", 60, 5, marks=pytest.mark.slow),
+        pytest.param("compiled", 8, 5, marks=pytest.mark.slow),
+    ],
 )
-def test_the_same_seed_gives_the_same_tree_in_five_processes(tmp_path, way, num_random):
+def test_the_same_seed_gives_the_same_tree_in_all_processes(
+    tmp_path, way, num_random, num_processes
+):
     disabled = str(int(way == "interpreted"))
     given = os.environ | {"UCTREE_CACHE_DIR": str(tmp_path), "NUMBA_DISABLE_JIT": disabled}
     given["PYTHONPATH"] = os.pathsep.join([str(ROOT), given.get("PYTHONPATH", "")])
     program, printed = tmp_path / "program.py", []
     program.write_text(PROGRAM)
-    for number in range(NUM_PROCESSES):  # the first one fills the cache of machine code
+    for number in range(num_processes):  # the first one fills the cache of machine code
         done = subprocess.run(
             [sys.executable, program, str(num_random)], env=given | {"PYTHONHASHSEED": str(number)},
             capture_output=True, text=True, timeout=900, check=False,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import math
 import pickle
 import sys
@@ -336,3 +337,57 @@ def test_a_mistaken_vector_is_told_by_its_number():
 def test_a_mistaken_action_is_told_by_its_number():
     with pytest.raises(UctreeError, match="--moves, number 2: '9' is not a legal action"):
         specs.play_actions(uctree.games.connect_four(), ["1", "9"], option="--moves")
+
+
+# Where public functions are, and which, if not all; that of `openspiel_bot` is of OpenSpiel.
+PUBLIC = {
+    "uctree": None,
+    "uctree.continuous": None,
+    "uctree.continuous.regret": [
+        "measure",
+        "stage_regret",
+        "open_loop_regret",
+        "sampled_gap",
+        "sampled_equilibrium",
+    ],
+    "uctree.continuous.budgets": ["run", "study"],
+    "uctree.principle": None,
+    "uctree.adapters": ["to_gymnasium", "to_openspiel", "to_pettingzoo"],
+    "uctree.arena": None,
+    "uctree.learn": None,
+    "uctree.learn.exact": ["exact_positions"],
+    "uctree.learn.ladder": ["measure"],
+    "uctree.learn.replies": ["try_all"],
+    "uctree.engine.driver": ["BatchedSearch"],
+}
+AGENTS = {"agents": ["random", "random"]}
+ARGUMENTS = {"match": AGENTS, "play": AGENTS}
+
+
+def of_games(name):
+    """The public functions of a module whose first argument is `game`, and their other ones."""
+    space = importlib.import_module(name)
+    for each in PUBLIC[name] or space.__all__:
+        found = getattr(space, each)
+        if not each.startswith("_") and (inspect.isfunction(found) or each in CLASSES):
+            parameters = inspect.signature(found).parameters.values()
+            kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.POSITIONAL_ONLY)
+            required = [p.name for p in parameters if p.default is p.empty and p.kind in kinds]
+            if required[:1] == ["game"]:
+                yield each, found, required[1:]
+
+
+CLASSES = ("BatchedSearch", "Searcher")
+
+
+@pytest.mark.parametrize("module", PUBLIC)
+def test_every_function_that_takes_a_game_takes_its_text(module):
+    found = list(of_games(module))
+    assert len(found) >= len(PUBLIC[module] or [1])
+    for name, function, others in found:
+        arguments = [ARGUMENTS.get(name, {}).get(each) for each in others]
+        with pytest.raises(UctreeError, match=r"unknown game 'no_such_game'"):
+            function("no_such_game", *arguments)
+        other = r"expected a uctree\.Game or its name|plan takes a uctree\.Problem"  # so does check
+        with pytest.raises(TypeError, match=other):
+            function(7, *arguments)

@@ -188,7 +188,8 @@ def answering(gives_priors: bool, leaves: int) -> Evaluator:
 
     The states of such a search are records of `kernels.answers.STATE`.
     """
-    return _answering("answers", list_numbers, gives_priors, leaves, np.float64)
+    functions = (("OBSERVES", False), ("legal", list_numbers))
+    return _answering("answers", functions, gives_priors, leaves, np.float64)
 
 
 def model(
@@ -202,16 +203,14 @@ def model(
         number: the type of log-priors and values in the search.
     """
     _check_counts(leaves=leaves)
-    made = _answering(name, list_imagined, True, leaves, number)
-    return replace(made, model=model)
+    functions = (("OBSERVES", True), ("IMAGINES", True), ("legal", list_imagined))
+    return replace(_answering(name, functions, True, leaves, number), model=model)
 
 
 def _answering(
-    name: str, legal: Callable[..., int], gives_priors: bool, leaves: int, number: type
+    name: str, functions: tuple[tuple[str, Any], ...], gives_priors: bool, leaves: int, number: type
 ) -> Evaluator:
-    functions = (
-        ("OBSERVES", False), ("legal", legal), ("step", no_step), ("chance", no_outcomes),
-    )  # fmt: skip
+    functions += (("step", no_step), ("chance", no_outcomes))
     batch = BatchEvaluator(_not_a_batch, observes=False, leaves=leaves, cache_bytes=0)
     return Evaluator(
         name, value_by_batch, functions, gives_priors, batch=batch, answers=True, number=number

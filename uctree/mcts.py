@@ -23,7 +23,14 @@ from uctree.engine.identity import describe_game
 from uctree.engine.legality import check_actions
 from uctree.engine.looks import look_at
 from uctree.engine.memory import num_bytes
-from uctree.engine.options import Options, option_parameters, options_docstring, resolve, whole
+from uctree.engine.options import (
+    Options,
+    default_backup,
+    option_parameters,
+    options_docstring,
+    resolve,
+    whole,
+)
 from uctree.engine.recent import table_of
 from uctree.engine.storage import out_of_memory
 from uctree.errors import UctreeError
@@ -91,6 +98,10 @@ def search(
     num_legal = _num_choices(game, root)  # a broken game raises here, in plain Python
     given = _given_trees(tree)
     watch = stopping.watch(options.get("stop"))
+    if num_simulations is not None and options.get("backup") is None:
+        whole_tree = num_simulations + max((each.simulations for each in given), default=0)
+        chosen = default_backup(game, options.get("evaluator"), whole_tree)
+        options = options | {"backup": chosen}
     composition = _configure(game, root, options, given)
     resolved = composition.options
     continued = [each.simulations for each in given] or None
@@ -103,7 +114,7 @@ def search(
     _check_root(game, root, resolved, num_simulations)
     _check_count(num_simulations, given, is_only_limit=seconds is None and not watch.stops)
     max_bytes = tree_bytes(resolved)
-    with interrupts.postponed():
+    with interrupts.postponed(), interrupts.armed():
         try:
             trees = _trees(composition, root, num_legal, num_simulations, max_bytes, given)
             searches = [
@@ -196,12 +207,7 @@ def search_many(
     batched = _batched(game, given, options)
     found: dict[int, SearchResult] = {}
     if batched:
-        is_armed = interrupts.arm()
-        try:
-            found = _search_batch(game, given, batched, seed, **options)
-        finally:
-            if is_armed:
-                interrupts.disarm()
+        found = _search_batch(game, given, batched, seed, **options)
     return [
         found.get(i) or _uninterrupted(search(game, state, seed=seed + i, **options))
         for i, state in enumerate(given)
@@ -241,6 +247,8 @@ def _search_batch(
     batch = BatchedSearch(game, min(len(numbers), MOST_BATCHED, fit), **options)
     for number in numbers:
         _check_root(game, game.copy(states[number]), batch.options, num_simulations)
+    if batch.options.check:
+        look_at(game, game.copy(states[numbers[0]]))
     loaded = time.perf_counter()
     found: dict[int, SearchResult] = {}
     with interrupts.postponed():
@@ -362,12 +370,12 @@ def _configure(
 ) -> Composition:
     """The kernel to run; how threads search is measured if the options do not say."""
     if given.get("threads", 1) == 1 and given.get("parallel", "auto") in PARALLEL:
-        return _composition(game, given)
+        return _composition(game, root, given)
     options = resolve(game, **given)
     if options.parallel not in PARALLEL:
         raise ValueError(f'parallel must be "auto", "root" or "tree"; got {options.parallel!r}')
     if options.threads == 1:
-        return _composition(game, given)
+        return _composition(game, root, given)
     if options.evaluator.batch is not None:
         raise ValueError(
             f"the evaluator {options.evaluator.name} runs in Python; search with leaves= in "
@@ -386,7 +394,7 @@ def _configure(
             f"root_selection={options.root_selection.name} halves one root; use threads=1 with it, "
             'or parallel="tree"'
         )
-    return _composition(game, given | {"parallel": parallel})
+    return _composition(game, root, given | {"parallel": parallel})
 
 
 PARALLEL = ("auto", "root", "tree")
@@ -394,19 +402,19 @@ PARALLEL = ("auto", "root", "tree")
 MOST_COMPOSITIONS = 64  # of a game, kept in memory: a tuner tries any number of numbers
 
 
-def _composition(game: Game, given: dict[str, Any]) -> Composition:
+def _composition(game: Game, root: np.record, given: dict[str, Any]) -> Composition:
     """The composition for these options, cached, because composing is slow for short searches."""
     try:
         key = frozenset(given.items()), interpreted()
     except TypeError:  # an option is not hashable; the checks name it
-        return compose(game, resolve(game, **given))
+        return compose(game, resolve(game, **given), state=root)
     known = table_of(game, "compositions", MOST_COMPOSITIONS)
     found: Composition | None = known.get(key)
     if found is None or found.kernel.is_stale:
-        found = compose(game, resolve(game, **given))
+        found = compose(game, resolve(game, **given), state=root)
         known.put(key, found)
     elif found.options.check:
-        look_at(game)
+        look_at(game, root)
     return found
 
 
@@ -479,7 +487,6 @@ class _Team:
     ) -> str:
         """Run until the search ends, and close it; returns its status."""
         began = time.perf_counter()
-        is_armed = interrupts.arm()
 
         def look() -> None:
             if progress is not None:
@@ -510,8 +517,6 @@ class _Team:
             with contextlib.ExitStack() as stack:
                 for each in self.searches:
                     stack.callback(each.close)
-            if is_armed:
-                interrupts.disarm()
 
     @property
     def simulations(self) -> int:

@@ -337,7 +337,7 @@ class Table:
     """The states met, with their values, and the arrays that kernels work on."""
 
     def __init__(self, game: Game, root: np.record, stores: bool, debug: bool, check: bool) -> None:
-        self.game, self.debug, self.check = game, debug, check
+        self.game, self.root, self.debug, self.check = game, root, debug, check
         self.num_choices = max(game.num_actions, game.max_outcomes)
         self.record_bytes = key_offsets(game)
         self.table_bytes = np.arange(len(self.record_bytes))
@@ -443,7 +443,7 @@ class Table:
         bound["KEY_SIZE"] = self.keys.shape[1]
         label = f"{self.game.name}: {kernel.__name__}"
         if self.check:
-            look_at(self.game)
+            look_at(self.game, self.root)
         given = (self.arrays(), *arguments)
         return compile_kernel(kernel, bound, given, label=label, debug=self.debug)
 
@@ -459,7 +459,7 @@ class Table:
             )
         try:
             with np.errstate(over="ignore"):
-                return kernel.call(given, *arguments)
+                return kernel.run(given, *arguments)
         except Exception as error:
             raise BrokenGame(
                 f"{self.game.name}: a rule raised {type(error).__name__}: {error}\n  "

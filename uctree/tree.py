@@ -142,7 +142,8 @@ def _edge_dtype(num_actions: int, max_outcomes: int, num_values: int, layout: La
             ("sum_weights", np.float64),  # of e^(log-prior - largest)
             ("best_prior", np.float64),  # the largest prior of actions without an edge
             ("untried", np.int32),  # where the log-priors of the node's actions begin
-            ("best", np.int32),  # the index of the largest of them, NONE if it is not known
+            ("best", small),  # the index of the largest of them, NONE if it is not known
+            ("num_kept", small),  # how many log-priors there are, those that may be needed
         ]
     # Packed: outside the CPU caches, small records are faster than aligned ones (10 % at 1M edges).
     return np.dtype(fields)

@@ -8,6 +8,8 @@ import pytest
 
 import uctree
 from uctree import BrokenGame, adapters
+from uctree.planning.playouts import draws, one_of, weighed
+from uctree.planning.problem import as_vector
 
 pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("both_ways")]
 
@@ -136,6 +138,59 @@ def test_a_step_of_the_wrong_kind_is_named():
     world = adapters.from_object(Walk(), step=lambda walk, way: "far", over="done")
     with pytest.raises(BrokenGame, match="the step 'left' returned 'far'; expected a reward"):
         world.problem.step(world.start, "left")
+
+
+class Race:
+    """Two players and a die move forward on one track; every step pays both."""
+
+    def __init__(self, place=0, turn=0, paid=(0.0, 0.0)):
+        self.place, self.turn, self.paid = place, turn, list(paid)
+
+    def legal(self):
+        return range(1, 4)
+
+    def step(self, length):
+        self.place += length
+        reward = (length / 4, -self.place / 8)
+        self.paid = [a + b for a, b in zip(self.paid, reward, strict=True)]
+        self.turn = (self.turn + 2) % 3 - 1  # 0, 1, the die
+        return reward
+
+    def clone(self):
+        return Race(self.place, self.turn, self.paid)
+
+    def done(self):
+        return self.place > 20
+
+
+RACE = {"to_play": "turn", "over": "done", "num_players": 2,
+        "chance": lambda race: [(1, 0.5), (3, 0.5)]}  # fmt: skip
+
+
+@pytest.mark.parametrize("discount", [1.0, 0.75])
+@pytest.mark.parametrize("parts", [{}, {"returns": "paid"}, {"reward": lambda race: 0.5}])
+def test_a_playout_pays_what_its_steps_pay(parts, discount):
+    world = adapters.from_object(Race(3), **RACE, **parts, discount=discount)
+    if "reward" in parts:  # a number, for the player who acted
+        world = adapters.from_object(
+            Race(3), **(RACE | {"chance": None, "to_play": lambda race: race.place % 2}), **parts,
+            discount=discount,
+        )  # fmt: skip
+    for seed in range(20):
+        state, mover, total, factor = world.start, world.to_play, [0.0, 0.0], 1.0
+        for draw in draws(seed):
+            if mover == uctree.CHANCE:
+                action = weighed((1, 3), (0.5, 0.5), draw)
+            else:
+                action = one_of(world.problem.actions(state), draw)
+            state, reward, after, over = world.problem.step(state, action)
+            for player, part in enumerate(as_vector(reward, 2, mover)):
+                total[player] += factor * part
+            factor, mover = discount * factor, after
+            if over:
+                break
+        assert world.problem.playout.play(world.start, seed) == pytest.approx(total)
+    assert world.start.place == 3
 
 
 class Trail:

@@ -86,18 +86,45 @@ def test_a_win_is_found_and_proven_and_the_state_is_left_alone():
     assert str(state) == before
 
 
-@pytest.mark.parametrize("actions", [(0, 3), (0, 3, 1)])
-def test_playouts_in_cpp_give_each_player_what_playouts_in_python_do(actions):
-    state = state_after("tic_tac_toe", *actions)
-    world = adapters.from_openspiel(state, num_playouts=4000)
-    found = world.problem.playout(state, random.Random(1))
-    rng, total = random.Random(2), np.zeros(2)
-    for _ in range(2000):
+PLAYED_OUT = {
+    "X moves": ("tic_tac_toe", (0, 3)),
+    "O moves": ("tic_tac_toe", (0, 3, 1)),
+    "one player": ("catch", (1,)),
+    "rewards on the way": ("cliff_walking(horizon=12)", (0, 1)),
+    "three players and dice": ("pig(players=3,winscore=4,horizon=30)", (0, 1)),
+}
+
+
+@pytest.mark.parametrize(("name", "actions"), PLAYED_OUT.values(), ids=PLAYED_OUT)
+def test_playouts_in_cpp_give_each_player_what_playouts_in_python_do(name, actions):
+    state = state_after(name, *actions)
+    playout = adapters.from_openspiel(state).problem.playout
+    in_order, num = playout.in_order(7), 1500
+    found = {
+        "seeds": [playout(state, random.Random(seed)) for seed in range(num)],
+        "in order": [in_order(state) for _ in range(num)],
+        "many": [adapters.from_openspiel(state, num_playouts=num).problem.playout.play(state, 5)],
+    }
+    rng, ends = random.Random(2), []
+    for _ in range(num):
         end = state.clone()
         while not end.is_terminal():
-            end.apply_action(rng.choice(end.legal_actions()))
-        total += end.returns()
-    assert found == pytest.approx(total / 2000, abs=0.08)
+            if end.is_chance_node():
+                outcomes, weights = zip(*end.chance_outcomes(), strict=True)
+                end.apply_action(rng.choices(outcomes, weights)[0])
+            else:
+                end.apply_action(rng.choice(end.legal_actions()))
+        ends.append(np.subtract(end.returns(), state.returns()))
+    error = 5 * np.std(ends, axis=0) / num**0.5
+    for means in (np.mean(each, axis=0) for each in found.values()):
+        assert (np.abs(means - np.mean(ends, axis=0)) <= error + 1e-9).all()
+
+
+def test_a_plan_that_is_made_again_gives_the_same_tree(tmp_path):
+    world = adapters.from_openspiel("tic_tac_toe")
+    for options in ({}, {"in_flight": 3}, {"journal": tmp_path / "run.jsonl"}):
+        found = [uctree.plan(world, num_simulations=60, seed=1, **options) for _ in range(2)]
+        assert (found[0].edges == found[1].edges).all()
 
 
 def test_rewards_before_the_end_are_differences_of_returns():

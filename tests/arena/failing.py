@@ -132,7 +132,7 @@ class Warms(RandomAgent):
 
     def begin(self, game, player, seed):
         super().begin(game, player, seed)
-        time.sleep(1.5)
+        time.sleep(0.6)
 
 
 class Stumbles(RandomAgent):

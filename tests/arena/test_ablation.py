@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import xml.etree.ElementTree as xml
@@ -11,6 +12,7 @@ import pytest
 
 from uctree import UctreeError
 from uctree.arena import ablate, match, read_games
+from uctree.arena.ablation import _check_folder
 from uctree.arena.ratings import rate
 
 THREE = "n_in_a_row(rows=3, cols=3, length=3, num_players=3)"
@@ -214,6 +216,62 @@ def test_the_folder_of_another_grid_is_refused(chain):
         ablate("tic_tac_toe", {"num_simulations": "10,60"}, folder=folder)
     with pytest.raises(UctreeError, match="another grid: game is tic_tac_toe"):
         ablate("nim", {"num_simulations": [10, 50, 200]}, pairing="neighbours", folder=folder)
+
+
+DAMAGED = {
+    "no text": b"\xff\xfe{}",
+    "half of it": None,
+    "no JSON": b"grid",
+    "not a number of JSON": b'{"game": NaN}',
+    "a huge number": b'{"game": ' + b"9" * 5000 + b"}",
+    "deep": b"[" * 5000 + b"]" * 5000,
+    "another kind": b"[7]",
+    "parts of another kind": b'{"game": [[]], "vary": 7, "base": "", "pairing": {}}',
+    "nothing": b"",
+}
+
+
+@pytest.mark.parametrize("kind", DAMAGED)
+def test_a_folder_with_a_damaged_grid_is_refused_and_left_alone(kind, chain, tmp_path):
+    _, folder = chain
+    path = tmp_path / "grid.json"
+    whole = (folder / "grid.json").read_bytes()
+    path.write_bytes(damaged := whole[: len(whole) // 2] if kind == "half of it" else DAMAGED[kind])
+    with pytest.raises(UctreeError, match=r"is damaged|holds the games of another grid") as caught:
+        ablate("tic_tac_toe", {"num_simulations": [10, 50, 200]}, folder=tmp_path)
+    assert len(str(caught.value)) < 1000
+    assert list(tmp_path.iterdir()) == [path]
+    assert path.read_bytes() == damaged
+
+
+def test_every_flipped_bit_of_a_grid_is_noticed_or_harmless(chain, tmp_path):
+    _, folder = chain
+    whole = (folder / "grid.json").read_bytes()
+    rng = np.random.default_rng(1)
+    for place in rng.choice(8 * len(whole), 40, replace=False):
+        bits = bytearray(whole)
+        bits[place // 8] ^= 1 << (place % 8)
+        (tmp_path / "grid.json").write_bytes(bits)
+        with contextlib.suppress(UctreeError):  # a blank may become another blank
+            _check_folder(tmp_path, json.loads(whole))
+            found = json.loads(bits)
+            assert all(found.get(part) == value for part, value in json.loads(whole).items())
+
+
+def test_nothing_is_written_through_the_links_of_a_folder(chain, tmp_path):
+    found, _ = chain
+    other, folder = tmp_path / "precious", tmp_path / "folder"
+    other.write_text("mine")
+    folder.mkdir()
+    for name in ("table.md", "chart.svg", "ablation.json"):
+        (folder / name).symlink_to(other)
+    found.save(folder)
+    assert other.read_text() == "mine"
+    assert not any(path.is_symlink() for path in folder.iterdir())
+    (folder / "grid.json").symlink_to(tmp_path / "new")
+    with pytest.raises(UctreeError, match=r"grid\.json is not a file"):
+        ablate("tic_tac_toe", {"num_simulations": [10, 50]}, folder=folder)
+    assert not (tmp_path / "new").exists()
 
 
 def test_what_is_saved_can_be_read(chain, tmp_path):

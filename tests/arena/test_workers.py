@@ -124,7 +124,7 @@ from uctree.arena import match
 
 if __name__ == "__main__":
     slow = "tests/arena/failing.py:Slow(0.02, {folder!r})"
-    result = match("tic_tac_toe", [slow, "random"], num_games=30, path=sys.argv[1],
+    result = match("tic_tac_toe", [slow, "random"], num_games=16, path=sys.argv[1],
                    processes={processes})
     print(result.status, len(result.records))
 """
@@ -157,11 +157,11 @@ def test_a_match_that_was_killed_is_resumed_without_losing_or_repeating_a_game(t
     complete = before[: before.rindex(b"\n") + 1]
     slow = f"{FAILING}:Slow(0.02, {str(notes)!r})"
     workers = [int(name) for name in os.listdir(notes)]
-    result = match("tic_tac_toe", [slow, "random"], num_games=30, path=path)
+    result = match("tic_tac_toe", [slow, "random"], num_games=16, path=path)
     assert result.status == "complete"
     assert path.read_bytes().startswith(complete)
-    assert [record.number for record in read_games(path)] == list(range(30))
-    fresh = match("tic_tac_toe", [slow, "random"], num_games=30)
+    assert [record.number for record in read_games(path)] == list(range(16))
+    fresh = match("tic_tac_toe", [slow, "random"], num_games=16)
     assert all_without_seconds(fresh.records) == all_without_seconds(result.records)
     assert not any(is_running(pid) for pid in workers if pid != os.getpid())
 
@@ -175,9 +175,9 @@ def test_a_worker_that_is_killed_from_outside_is_a_forfeit_of_the_acting_agent(t
         workers = [int(name) for name in os.listdir(notes) if int(name) != process.pid]
         os.kill(workers[0], signal.SIGKILL)
         printed, _ = process.communicate(timeout=60)
-        assert printed == "complete 30\n"
+        assert printed == "complete 16\n"
         records = read_games(path)
-        assert [record.number for record in records] == list(range(30))
+        assert [record.number for record in records] == list(range(16))
         lost = [record for record in records if record.end == "forfeit"]
         assert len(list(tmp_path.iterdir())) < 10
     assert len(lost) == 1
@@ -196,13 +196,13 @@ def test_ctrl_c_in_a_terminal_ends_the_workers_too(tmp_path, processes):
 
 
 @pytest.mark.parametrize("presses", [1, 2])
-@pytest.mark.parametrize("num_moments", [5, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("num_moments", [2, pytest.param(200, marks=pytest.mark.slow)])
 def test_ctrl_c_at_any_moment_leaves_nothing_behind_and_the_match_resumes(
     tmp_path, num_moments, presses
 ):
     def work():
         path = tmp_path / f"{num_matches}.jsonl"
-        return match("tic_tac_toe", agents, num_games=30, processes=2, path=path)
+        return match("tic_tac_toe", agents, num_games=12, processes=2, path=path)
 
     agents = [f"{FAILING}:Slow(0.01, {str(tmp_path)!r})", "random"]
     num_matches, num_cut, rng, began = 0, 0, random.Random("match"), time.monotonic()

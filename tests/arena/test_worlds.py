@@ -84,6 +84,30 @@ def test_games_of_openspiel_are_played():
     assert sum(record.returns) == 0
 
 
+def test_environments_of_gymnasium_are_played():
+    gymnasium = pytest.importorskip("gymnasium", reason="Gymnasium is not installed")
+    env = gymnasium.make("CartPole-v1", max_episode_steps=25)
+    env.reset(seed=1)
+    game = arena.world_game(adapters.from_gymnasium(env, horizon=10, truncation="end"))
+    lengths = {}
+    for name, agent in (("plan", arena.PlanAgent(num_simulations=8)), ("random", "random")):
+        record = arena.play(game, [agent], seed=3)
+        assert record.returns == (len(record.actions),)  # one for every step
+        lengths[name] = len(record.actions)
+    assert lengths["random"] < lengths["plan"] == 25
+
+
+def test_environments_of_pettingzoo_are_played():
+    pytest.importorskip("pettingzoo", reason="PettingZoo is not installed")
+    env = adapters.to_pettingzoo(uctree.games.tic_tac_toe())
+    env.reset(seed=1)
+    game = arena.world_game(adapters.from_pettingzoo(env))
+    record = arena.play(game, [arena.PlanAgent(num_simulations=6), "random"], seed=3)
+    assert record.end == "over"
+    assert sum(record.returns) == 0
+    assert 5 <= len(record.actions) <= 9
+
+
 def test_a_planning_agent_needs_a_world():
     with pytest.raises(TypeError, match="a plan needs a limit"):
         arena.PlanAgent()

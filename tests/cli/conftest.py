@@ -103,19 +103,6 @@ def not_a_game():
 '''
 
 
-@pytest.fixture(scope="session")
-def cache_folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("cache")
-
-
-@pytest.fixture(scope="module")
-def own_cache(cache_folder):
-    """A cache of machine code for these tests, so that no user's entries are counted or deleted."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("UCTREE_CACHE_DIR", str(cache_folder))
-        yield
-
-
 @pytest.fixture(scope="module")
 def file(tmp_path_factory) -> str:
     path = tmp_path_factory.mktemp("user") / "user_games.py"

@@ -16,12 +16,12 @@ from uctree import choice, cli, specs, stopping
 from uctree.cli.app import LEFT_OUT, Method
 from uctree.engine.options import Options
 
-pytestmark = pytest.mark.usefixtures("own_cache", "imports_are_undone")
+pytestmark = pytest.mark.usefixtures("imports_are_undone")
 
 
 COMMANDS = [
-    "ablate", "advise", "bench", "cache", "check", "continuous", "diff", "export", "games", "match",
-    "new", "play", "principle", "report", "search", "solve", "train",
+    "ablate", "advise", "bench", "cache", "check", "continuous", "diff", "export", "games", "info",
+    "match", "new", "play", "principle", "report", "search", "solve", "studio", "train",
 ]  # fmt: skip
 
 

@@ -68,6 +68,14 @@ def test_openings_that_are_no_actions_are_refused(text, tmp_path):
         read_openings(games.tic_tac_toe(), str(path))
 
 
+@pytest.mark.parametrize("content", [b"\xff", b"0 1\n\xff\xfe\n", "4".encode("utf-16")])
+def test_openings_that_are_no_text_are_refused(content, tmp_path):
+    path = tmp_path / "openings.txt"
+    path.write_bytes(content)
+    with pytest.raises(uctree.UctreeError, match=r"openings.txt is not text in UTF-8: .*0xff"):
+        read_openings(games.tic_tac_toe(), str(path))
+
+
 def test_a_huge_number_of_plies_is_taken_for_a_file():
     with pytest.raises(uctree.UctreeError, match=r"."):
         read_openings(games.tic_tac_toe(), "9" * 5000)

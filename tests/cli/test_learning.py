@@ -61,6 +61,50 @@ def test_training_prints_its_results_and_the_same_command_resumes(capsys, tmp_pa
     assert "iteration 1 of 2" not in err
 
 
+MODEL = [
+    *SMALL[:6], "--network-depth", 8, "--algorithm", "muzero", "--draws", 2, "--batch-size", 32,
+    "--inference", "torch", "--ladder-games", 2, "--checkpoint-interval", 1,
+]  # fmt: skip
+PLAYOUTS = ["--playout-simulations", 16, "--playout-iterations", 1]
+
+
+def test_a_model_is_trained_reported_exported_and_played(capsys, tmp_path):
+    folder, game = tmp_path / "run", "n_in_a_row:rows=3,cols=3,length=3,num_players=3"
+    tokens = ["train", game, "--folder", folder, *MODEL, *PLAYOUTS]
+    status, out, err = run(capsys, *tokens, "--max-iterations", 2)
+    assert status == 0, err
+    assert "against rules" in out
+    assert "against policy" in out
+    assert run(capsys, "report", folder)[0] == 0
+    assert "Is the model any good?" in (folder / "report.html").read_text()
+    assert run(capsys, "export", folder, tmp_path / "model.onnx")[0] == 0
+    assert {path.name for path in tmp_path.glob("*.onnx")} == {
+        "model.initial.onnx", "model.recurrent.onnx",
+    }  # fmt: skip
+    agent = f"network('{folder}', num_simulations=4)"
+    status, out, err = run(capsys, "match", game, agent, "random", "greedy", "--games", 6)
+    assert status == 0, err
+
+
+def test_an_environment_is_named_by_its_text(capsys, tmp_path):
+    pytest.importorskip("gymnasium", reason="the extra gym is not installed")
+    tokens = ["train", "gymnasium:CartPole-v1", "--folder", tmp_path / "run", *MODEL]
+    status, out, err = run(capsys, *tokens, "--max-iterations", 1)
+    assert status == 0, err
+    assert "mean return" in out
+    assert "uctree play" not in out  # nobody can play against it
+    text = ["train", "gymnasium:NoSuch-v0", "--folder", tmp_path / "none", "--algorithm", "muzero"]
+    status, _, err = run(capsys, *text)
+    assert (status, err.count("\n")) == (2, 1)
+    assert "gymnasium.make('NoSuch-v0') failed" in err
+    status, _, err = run(capsys, *tokens[:2], "--folder", tmp_path / "none")
+    assert (status, err.count("\n")) == (2, 1)
+    assert 'use algorithm="muzero"' in err
+    status, _, err = run(capsys, *tokens[:2], "--folder", tmp_path / "none", *MODEL, *PLAYOUTS)
+    assert (status, err.count("\n")) == (2, 1)
+    assert "playout_iterations=1: CartPole-v1 is an environment without rules" in err
+
+
 def test_the_report_of_ones_own_game_needs_the_game(folder):
     text = learning._summary(Run.open(folder), "my games.py:race:goal=5")
     assert f"write a report: uctree report {folder} --game 'my games.py:race:goal=5'\n" in text

@@ -12,7 +12,7 @@ import pytest
 import uctree
 from uctree import cli
 
-pytestmark = pytest.mark.usefixtures("own_cache", "imports_are_undone")
+pytestmark = pytest.mark.usefixtures("imports_are_undone")
 
 
 def test_play_runs_to_the_end_and_prints_the_returns(play, file):

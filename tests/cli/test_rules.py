@@ -13,7 +13,7 @@ import pytest
 import uctree
 from uctree import cli
 
-pytestmark = pytest.mark.usefixtures("own_cache", "imports_are_undone")
+pytestmark = pytest.mark.usefixtures("imports_are_undone")
 
 
 def test_games_lists_every_built_in_game(run):

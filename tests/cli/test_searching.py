@@ -14,7 +14,7 @@ import pytest
 import uctree
 from uctree import cli
 
-pytestmark = pytest.mark.usefixtures("own_cache", "imports_are_undone")
+pytestmark = pytest.mark.usefixtures("imports_are_undone")
 
 
 def test_search_prints_the_table_of_the_result(run):

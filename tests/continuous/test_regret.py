@@ -95,7 +95,8 @@ def test_sampled_gaps_have_either_sign_and_take_the_path_in_where_told():
 
 def test_sampled_gaps_of_a_discrete_game_leave_illegal_candidates_out():
     game = games.tic_tac_toe()
-    gap = regret.sampled_gap(game, [0, 1, 4, 2, 8], candidates=[range(9)] * 9)
+    state = game.play([0, 4, 8])  # a corner now lets the first player win
+    gap = regret.sampled_gap(game, [2, 6, 3, 7], candidates=[range(9)] * 6, state=state)
     assert gap.tolist() == [-1.0, 1.0]  # all candidates: a draw is what best play pays
 
 

@@ -144,13 +144,37 @@ def test_data_that_changed_in_place_are_looked_at():
         uctree.search(game, num_simulations=10)
 
 
+def flagged(state, action, reward):
+    """As `step`; reads beyond a field if the state says so, as no episode from the start does."""
+    step(state, action, reward)
+    if state.flag == 1:
+        state.seen[5] = 1
+
+
+def test_a_state_that_play_from_the_start_does_not_reach_is_looked_at():
+    game = heap_game(step=flagged, more=[("flag", "i1"), ("seen", "i1", (3,))])
+    state = game.start()
+    state["flag"] = 1
+    assert uctree.search(game, num_simulations=10).simulations == 10
+    message = r"out-of-bounds: step(.|\n)*after the actions \[[01]\] from the given state"
+    for search in (
+        lambda: uctree.search(game, state, num_simulations=10),
+        lambda: uctree.search(game, state, num_simulations=20, seed=1),
+        lambda: uctree.search_many(game, [state], num_simulations=10),
+        lambda: uctree.solve(game, state),
+    ):
+        with pytest.raises(BrokenGame, match=message):
+            search()
+    assert uctree.search(game, num_simulations=10).simulations == 10
+
+
 @pytest.fixture
 def looked_at(tmp_path, monkeypatch):
     """The games that were looked at, with a cache of their own."""
     monkeypatch.setenv("UCTREE_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(looks, "_seen", Recent(looks.MOST_REMEMBERED))
     games: list = []
-    monkeypatch.setattr(looks, "refuse_broken", games.append)
+    monkeypatch.setattr(looks, "refuse_broken", lambda game, state=None: games.append(game))
     return games
 
 

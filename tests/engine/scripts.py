@@ -32,6 +32,16 @@ RUN = """
 result = uctree.search(game, game.start(), num_simulations=5)
 print(float(result.value[0]))
 """
+# A kernel so small that the processes of a test take little more than their imports.
+KERNEL = """
+from uctree.engine.compile import compile_kernel
+
+def double(n):
+    return 2 * n
+
+kernel = compile_kernel(double, {}, (1,), label="double")
+print(kernel.call(21), kernel.cached)
+"""
 
 
 def run_python(folder, *arguments, cache="cache", text=None, **variables):

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import uctree
-from tests.engine.scripts import RUN, entries, run_python, write_game
+from tests.engine.scripts import KERNEL, RUN, entries, run_python, write_game
 from uctree.engine.compile import compile_kernel
 from uctree.engine.compose import compose
 from uctree.engine.options import resolve
@@ -28,22 +28,49 @@ def test_the_second_process_loads_what_the_first_compiled(folder):
 
 
 def test_racing_processes_both_get_the_answer(folder):
-    write_game(folder)
-    (folder / "main.py").write_text("import uctree\nfrom my_game import game\n" + RUN)
+    (folder / "main.py").write_text(KERNEL)
     environment = os.environ | {"UCTREE_CACHE_DIR": str(folder / "cache")}
     racing = [
         subprocess.Popen(
             [sys.executable, "main.py"], cwd=folder, env=environment, stdout=subprocess.PIPE
         )
-        for _ in range(3)
+        for _ in range(2)
     ]
-    assert [process.communicate(timeout=300)[0].split() for process in racing] == [[b"1.0"]] * 3
-    assert run_python(folder, "main.py") == ["1.0"]
+    printed = [process.communicate(timeout=300)[0].split() for process in racing]
+    assert [answer for answer, _ in printed] == [b"42"] * 2
+    assert run_python(folder, "main.py") == ["42", "True"]
     assert len(entries(folder)) == 1
 
 
+RECURSIVE = """
+import sys
+from uctree.engine.compile import compile_kernel
+
+def fibonacci(n):
+    if n < 2:
+        return n + BASE
+    return fibonacci(n - 1) + fibonacci(n - 2)
+
+def kernel(n):
+    return fibonacci(n)
+
+for BASE in map(int, sys.argv[1:]):
+    print(compile_kernel(kernel, {}, (1,), label="test").call(10))
+"""
+
+
 def test_what_two_processes_compiled_can_be_loaded_into_a_third(folder):
-    # Large functions are called by name, not inlined; the names must not clash.
+    # Recursive and large functions are called by name, not inlined; the names must not clash.
+    (folder / "main.py").write_text(RECURSIVE)
+    first, second = (run_python(folder, "main.py", base) for base in "01")
+    assert (first, second) == (["55"], ["144"])
+    assert len(entries(folder)) == 2
+    assert run_python(folder, "main.py", "0", "1") == first + second
+    assert run_python(folder, "main.py", "1", "0") == second + first
+
+
+@pytest.mark.slow
+def test_searches_that_two_processes_compiled_can_be_loaded_into_a_third(folder):
     code = (
         "import sys, uctree\n"
         "for size in map(int, sys.argv[1:]):\n"
@@ -133,7 +160,7 @@ def test_a_field_that_does_not_exist_is_named():
     with pytest.raises(
         uctree.BrokenGame, match=r"(?s)test_compile.py, line .*state.rest = 1.*rest"
     ):
-        uctree.search(game, game.start(), num_simulations=1, check=False)
+        uctree.solve(game, check=False)
 
 
 def test_an_undefined_name_is_named_before_anything_is_compiled():
@@ -192,7 +219,7 @@ def test_the_line_is_the_users(step, line, reason):
     """Not one of Numba, of a kernel, or of a function nearby."""
     game = game_with(step)
     with pytest.raises(uctree.BrokenGame) as caught:
-        uctree.search(game, num_simulations=1, check=False)
+        uctree.solve(game, check=False)  # a smaller kernel than that of a search
     place = str(caught.value).splitlines()[1]
     assert "test_compile.py, line " in place
     assert line in place
@@ -289,22 +316,30 @@ def compiled_functions(record, name):
     return sum(each.data["dispatcher"].py_func.__name__ == name for each in starts)
 
 
+PAYS = 1.0
+
+
+def paid(n):
+    return n * PAYS
+
+
+def pay_once(n):
+    return paid(n)
+
+
+def pay_twice(n):
+    return paid(n) + paid(n)
+
+
 def test_what_two_kernels_have_in_common_is_compiled_once(monkeypatch, tmp_path):
     from numba.core import event
 
     monkeypatch.setenv("UCTREE_CACHE_DIR", str(tmp_path))
-    pays = 1.0
-
-    def one_step_that_pays(state, action, reward):
-        reward[0] = pays
-        state.to_play = uctree.OVER
-
     with event.install_recorder("numba:compile") as record:
-        for value in (1.0, 2.0):
-            pays = value
-            for rule in (uctree.selection.ucb1(), uctree.selection.ucb1_tuned()):
-                game = game_with(one_step_that_pays)
-                result = uctree.search(game, num_simulations=3, selection=rule)
-                assert result.value[0] == value
-    assert compiled_functions(record, "one_step_that_pays") == 2  # once for each value
-    assert compiled_functions(record, "step_batch") == 4
+        for pays in (1.0, 2.0):
+            monkeypatch.setitem(globals(), "PAYS", pays)
+            assert compiled(pay_once, 3) == 3 * pays
+            assert compiled(pay_twice, 3) == 6 * pays
+    assert compiled_functions(record, "paid") == 2  # once for each value
+    assert compiled_functions(record, "pay_once") == 2
+    assert compiled_functions(record, "pay_twice") == 2

@@ -48,41 +48,69 @@ def test_an_interrupt_during_compilation_is_never_lost(tmp_path):
     assert done.stderr == ""
 
 
+# The square is 0 in compiled code alone, so that looks in plain Python do not hang.
 STUCK = """
 import sys
 import numpy as np
 import uctree
+from uctree.engine.driver import BatchedSearch
 
 def legal(state, actions):
     actions[0] = 0
     return 1
 
 def step(state, action, reward, data):
-    while data[0][0] == 1:
+    while data[0][0] == 1 and state.large * state.large == 0:
         pass
     state.to_play = uctree.OVER
 
-dtype, switch = np.dtype([("to_play", np.int8)]), np.zeros(1)
-game = uctree.Game(dtype, legal, step, num_players=1, num_actions=1, data=(switch,), name="stuck")
-options = eval(sys.argv[1])
-assert uctree.search(game, num_simulations=2, **options).status == "simulations"
+def start(state):
+    state.large = 2**32
+
+fields, switch = [("large", np.uint64), ("to_play", np.int8)], np.zeros(1)
+game = uctree.Game(
+    fields, legal, step, start=start, num_players=1, num_actions=1, data=(switch,), name="stuck"
+)
+
+def search(**options):
+    uctree.search(game, num_simulations=2, **options)
+
+def batch():
+    batch = BatchedSearch(game, 2)
+    batch.reset(range(2), [game.start()] * 2, num_simulations=5)
+    batch.run()
+
+calls = {
+    "search": search,
+    "threads": lambda: search(threads=2, parallel="root"),
+    "batch": batch,
+    "solve": lambda: uctree.solve(game),
+    "check": lambda: uctree.check(game, num_simulations=0),
+    "rule_speed": lambda: uctree.rule_speed(game),
+}
+call = calls[sys.argv[1]]
+call()
 switch[0] = 1
 print("ready", flush=True)
-uctree.search(game, num_simulations=2, check=False, **options)  # no look at the changed data
+call()
 """
 
 
-@pytest.mark.parametrize("options", [{}, {"threads": 2, "parallel": "root"}])
-def test_a_second_interrupt_ends_a_search_whose_rule_does_not_return(options):
+@pytest.mark.parametrize(
+    "where",
+    ["search", "threads", "batch", "solve"]
+    + [pytest.param(each, marks=pytest.mark.slow) for each in ("check", "rule_speed")],
+)
+def test_a_second_interrupt_ends_a_rule_that_does_not_return(where):
     process = subprocess.Popen(
-        [sys.executable, "-c", STUCK, repr(options)], stdout=subprocess.PIPE,
+        [sys.executable, "-c", STUCK, where], stdout=subprocess.PIPE,
         stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     try:
         assert process.stdout.readline() == "ready\n"
         time.sleep(1.0)  # until it is stuck
         process.send_signal(signal.SIGINT)
-        time.sleep(1.0)
+        time.sleep(0.4)
         assert process.poll() is None
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=20)
@@ -90,3 +118,41 @@ def test_a_second_interrupt_ends_a_search_whose_rule_does_not_return(options):
         process.kill()
     assert process.returncode == 130
     assert "ended by a second Ctrl-C" in errors
+
+
+DEEP = """
+import resource
+import sys
+import numpy as np
+import uctree
+
+resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+def depth(n):
+    if n < 0:
+        return 1
+    return depth(n + 1) * depth(n + 2) + 1
+
+def legal(state, actions):
+    actions[0] = 0
+    return 1
+
+def step(state, action, reward):
+    reward[0] = depth(1)
+    state.to_play = uctree.OVER
+
+game = uctree.Game([("to_play", np.int8)], legal, step, num_players=1, num_actions=1, name="deep")
+try:
+    uctree.search(game, num_simulations=2)
+except uctree.BrokenGame as error:
+    print(error, flush=True)
+uctree.search(game, num_simulations=2, check=False)
+"""
+
+
+def test_endless_recursion_is_refused_and_ends_the_process_if_it_is_searched():
+    done = subprocess.run(
+        [sys.executable, "-c", DEEP], capture_output=True, text=True, timeout=100, check=False
+    )
+    assert "deep: raises: step raised RecursionError" in done.stdout
+    assert done.returncode == -signal.SIGSEGV

@@ -38,7 +38,7 @@ def looked(monkeypatch, tmp_path):
     found = []
     monkeypatch.setenv("UCTREE_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr(looks, "_seen", Recent(looks.MOST_REMEMBERED))
-    monkeypatch.setattr(looks, "refuse_broken", found.append)
+    monkeypatch.setattr(looks, "refuse_broken", lambda game, state=None: found.append(game))
     return found
 
 
@@ -70,3 +70,25 @@ def test_a_mark_on_disk_is_enough(looked, monkeypatch):
     monkeypatch.setattr(looks, "_seen", Recent(looks.MOST_REMEMBERED))  # as another process
     looks.look_at(made())
     assert len(looked) == 1
+
+
+def test_the_first_state_that_is_not_the_start_is_looked_at(looked):
+    game = made((1.0, 2.0, 3.0))
+    states = [game.start() for _ in range(3)]
+    states[1]["place"], states[2]["place"] = 1, 2
+    for state in (*states, *states):
+        looks.look_at(game, state)
+    assert looked == [game, game]
+    game.data[0][0] = 5.0
+    looks.look_at(game, states[2])
+    assert len(looked) == 4
+
+
+def test_a_look_from_a_state_is_made_once_in_all_processes(looked, monkeypatch):
+    for _ in range(2):
+        game = made((1.0, 2.0))
+        state = game.start()
+        state["place"] = 1
+        looks.look_at(game, state)
+        monkeypatch.setattr(looks, "_seen", Recent(looks.MOST_REMEMBERED))  # as another process
+    assert len(looked) == 2

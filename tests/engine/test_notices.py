@@ -56,6 +56,15 @@ def test_a_terminal_shows_the_name_and_the_seconds_once(tmp_path):
     assert shown(tmp_path) == ""  # it comes from the cache
 
 
+COMMAND = "import sys; from uctree import cli; sys.exit(cli.main(sys.argv[1:]))"
+
+
+def test_a_command_at_a_terminal_shows_it_once(tmp_path):
+    words = ["search", "nim", "--num-simulations", "10", "--json"]
+    assert re.search(r"uctree: compiling nim\b.* \.\.\.", shown(tmp_path, *words, script=COMMAND))
+    assert "compiling" not in shown(tmp_path, *words, script=COMMAND)
+
+
 @pytest.mark.parametrize("silent", ["pipe", "worker", "UCTREE_QUIET"])
 def test_nothing_is_shown_in_pipes_and_workers_or_if_turned_off(tmp_path, silent):
     if silent == "pipe":

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import uctree
+from tests.planning.counting import counting
 from uctree import evaluators, games, selection
 from uctree.engine.driver import BatchedSearch
 from uctree.engine.soundness import fault_of
@@ -118,18 +119,45 @@ def searching(tmp_path):
     game = games.tic_tac_toe()
     for options in ({}, {"evaluator": PRIORS, "threads": 1}, {"refine": None, "ties": "random"}):
         for seed in (1, 2):
-            uctree.search(game, num_simulations=30, seed=seed, **options)
+            uctree.search(game, num_simulations=12, seed=seed, **options)
+
+
+def asking(tmp_path):
+    game = games.tic_tac_toe()
+    for seed in (1, 2):
+        uctree.search(game, num_simulations=8, seed=seed, evaluator=PRIORS)
 
 
 def many_trees(tmp_path):
     game = games.tic_tac_toe()
     batch = BatchedSearch(game, 3, evaluator=PRIORS)
-    batch.reset(range(3), [game.start()] * 3, num_simulations=10, seed=1)
+    batch.reset(range(3), [game.start()] * 3, num_simulations=6, seed=1)
     batch.run()
 
 
+def walk():
+    """Right or down on a board of 33 by 33 places: many states, and little to do in each."""
+
+    def legal(state, actions):
+        count = 0
+        for axis in range(2):
+            if state.place[axis] < 32:
+                actions[count] = axis
+                count += 1
+        return count
+
+    def step(state, action, reward):
+        state.place[action] += 1
+        if state.place[0] == state.place[1] == 32:
+            reward[0] = 1.0
+            state.to_play = uctree.OVER
+
+    fields = [("place", np.int8, 2), ("to_play", np.int8)]
+    return uctree.Game(fields, legal, step, num_players=1, num_actions=2, max_plies=64)
+
+
 def solving(tmp_path):
-    assert uctree.solve("nim(heaps=(5, 9, 11))").states > 1024  # so that the table grows
+    assert uctree.solve(walk()).states > 1024  # so that the table grows
 
 
 def loading(tmp_path):
@@ -138,12 +166,40 @@ def loading(tmp_path):
     assert uctree.Tree.load(tmp_path / "a.tree").simulations == 50
 
 
+def solving_circles(tmp_path):
+    """A game in which play goes in circles, so that its states become a graph."""
+    solution = uctree.solve(games.pig(3))
+    assert solution.cyclic
+
+
+def planning(tmp_path):
+    """A plan whose tree is saved with its answers, and continued."""
+    path = tmp_path / "plan.tree"
+    uctree.plan(counting(), 1, num_simulations=20, seed=1).tree.save(path)
+    assert uctree.plan(counting(), 1, num_simulations=10, tree=path).tree.simulations == 30
+
+
+def saving_pages(tmp_path):
+    path = tmp_path / "a.html"
+    result = uctree.search("tic_tac_toe", num_simulations=50, transpositions=True)
+    path.write_text("earlier")
+    try:
+        result.save(path)
+    except MemoryError:
+        assert path.read_text() == "earlier"
+        raise
+    assert path.read_text().startswith("<!doctype html>")
+
+
 WORK = {
     "a workspace": ("uctree.engine.workspace", searching),
-    "a queue": ("uctree.engine.queue", searching),
+    "a queue": ("uctree.engine.queue", asking),
     "a queue for many trees": ("uctree.engine.queue", many_trees),
     "a table of states": ("uctree.solver", solving),
+    "a graph of states": ("uctree.solver", solving_circles),
     "a tree file": ("uctree.engine.treefile", loading),
+    "a tree file of a plan": ("uctree.engine.treefile", planning),
+    "the outline of a page": ("uctree.pages.outline", saving_pages),
 }
 
 

@@ -28,7 +28,8 @@ def given_to(tree: Tree, **options: Any) -> Search:
     key_bytes, key_words = work.key_views
     return Search(
         tree=tree.head.view(np.recarray)[0], edges=tree.edges.view(np.recarray),
-        root_squares=tree.root_squares, table=tree.table, untried=None, queue=None,
+        root_squares=tree.root_squares, table=tree.table, untried=None, untried_actions=None,
+        queue=None,
         path=np.zeros(work.max_depth, arrays.path).view(np.recarray),
         work=work.work.view(np.recarray)[0], states=StateViews(work.states), key_bytes=key_bytes,
         key_words=key_words, key_ranges=work.key_ranges, rng=make_rng(1), lock=None,

@@ -10,7 +10,7 @@ import pytest
 from uctree.engine.compile import bind
 from uctree.kernels import batching
 from uctree.kernels.batching import CACHE_ENTRY, CACHE_WAYS, CONTROL, QUEUE
-from uctree.kernels.records import NONE
+from uctree.kernels.records import NONE, UNSEEN
 
 pytestmark = pytest.mark.quick
 
@@ -49,10 +49,28 @@ def test_after_results_the_queue_is_empty_and_all_that_waited_are_ready():
     for number in range(3):
         request(batch, *key(number), None)
     batch.queues[0].num_waiting = 5
-    batching.clear_requests(batch)
+    bind(batching.clear_requests, {"IMAGINES": False})(batch)
     assert (batch.request_table == NONE).all()
     assert batch.controls[0].num_requests == 0
     assert batch.queues[0].num_ready == 5
+
+
+def test_questions_to_a_model_name_hidden_states_through_all_trees():
+    batch = batch_of()
+    batch.heads, batch.questions = np.zeros((3, 1)), np.zeros((3, ROWS), np.int64)
+    slot = SimpleNamespace(ticket=2, row=NONE)
+    asked = ((0, 2, 1, 5), (1, 2, 0, 7), (1, 3, 1, 6), (2, 0, 0, NONE))
+    for number, (tree, ticket, row, action) in enumerate(asked):
+        batch.controls[0].tree, slot.ticket = tree, ticket
+        to_play = 0 if action == NONE else UNSEEN
+        batch.states[1] = SimpleNamespace(row=row, edge=action, to_play=to_play)
+        batching.ask_model(batch, slot)
+        assert slot.row == number
+        assert batch.controls[0].is_scattered == (number > 1)  # 6 and 7 are adjacent
+    assert batch.questions[batching.PARENT].tolist() == [3, 1, 4, NONE]
+    assert batch.questions[batching.ACTION, :3].tolist() == [5, 7, 6]
+    assert batch.questions[batching.PLACE].tolist() == [6, 7, 10, 2]
+    assert (batch.controls[0].num_roots, batch.controls[0].num_requests) == (1, 4)
 
 
 def store(batch, number):

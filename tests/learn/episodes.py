@@ -6,6 +6,7 @@ import numpy as np
 
 from uctree import specs
 from uctree.learn.replay import make_positions
+from uctree.learn.sequences import make_sequence
 
 LEARNABLE = [name for name, make in specs.built_in().items() if make().rules.observe is not None]
 
@@ -28,4 +29,21 @@ def episode(game, seed, max_plies=60):
         rng.uniform(-1, 1, (count, game.num_players)),
         search_values=rng.uniform(-1, 1, (count, game.num_players)),
         weights=rng.uniform(0.5, 2, count), policy_weights=rng.integers(2, size=count),
+    )  # fmt: skip
+
+
+def sequence(game, seed):
+    """A random episode of a game without chance as a sequence, with random policies and values."""
+    rng = np.random.default_rng(seed)
+    played = game.random_episode(seed)
+    state, states = game.start(), []
+    for action in played.actions:
+        states.append(state)
+        state, _ = game.step(state, action)
+    count = len(states)
+    return make_sequence(
+        game, np.array(states, game.dtype), played.actions, played.rewards,
+        rng.dirichlet(np.ones(game.num_actions), count),
+        rng.uniform(-1, 1, (count, game.num_players)), is_over=True,
+        weights=rng.uniform(0.5, 2, count),
     )  # fmt: skip

@@ -45,7 +45,11 @@ def test_the_environment_has_no_rules_and_says_so():
         game.step(game.start(), 0)
     with pytest.raises(UctreeError, match="is an environment without rules"):
         learn.make_options(game)
-    assert learn.make_options(game, algorithm="muzero").playout_iterations == 0
+    options = learn.make_options(game, algorithm="muzero")
+    assert options.playout_iterations == 0
+    assert options.temperature_cutover > game.max_plies  # exploration never ends
+    with pytest.raises(UctreeError, match="playout_iterations=2: CartPole-v1 is an environment"):
+        learn.make_options(game, algorithm="muzero", playout_iterations=2)
 
 
 def test_a_described_environment_can_be_sent_to_a_worker():
@@ -98,6 +102,43 @@ def test_images_become_planes_and_bad_rewards_are_refused():
     assert (state["observation"] == 7).all()
     with pytest.raises(BrokenGame, match="paid inf"):
         world.step(state, 1)
+
+
+class Planes(gymnasium.Env):
+    """Planes of yes and no, as MinAtar shows them."""
+
+    observation_space = gymnasium.spaces.Box(0, 1, (10, 9, 4), bool)
+    action_space = gymnasium.spaces.Discrete(6)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return self.np_random.random((10, 9, 4)) < 0.3, {}
+
+    def step(self, action):
+        return self.np_random.random((10, 9, 4)) < 0.3, 1.0, False, False, {}
+
+
+def test_planes_of_yes_and_no_become_planes_of_1_and_minus_1():
+    gymnasium.register("uctree/Planes-v0", Planes, max_episode_steps=20)
+    game = environment("gymnasium:uctree/Planes-v0")
+    assert (game.observation_shape, game.num_actions) == ((4, 10, 9), 6)
+    world = EnvironmentWorld(game)
+    state, raw = world.start(5), gymnasium.make("uctree/Planes-v0").reset(seed=5)[0]
+    shown = observe_states(game, [state]).observations[0]
+    np.testing.assert_array_equal(shown, np.where(np.transpose(raw, (2, 0, 1)), 1.0, -1.0))
+    assert learn.make_options(game, algorithm="muzero").network is None  # a tower
+    world.close()
+
+
+@pytest.mark.peer
+def test_minatar_is_played_by_its_name():
+    pytest.importorskip("minatar", reason="minatar is not installed")
+    game = environment("gymnasium:MinAtar/Breakout-v1")
+    assert (game.observation_shape, game.num_actions, game.max_plies) == ((4, 10, 10), 3, None)
+    played = play_environment(game, lambda states, seeds: [0] * len(states), [1, 2])
+    for each in played:  # without a paddle that moves, the ball is lost soon
+        assert len(each.actions) < 100
+        assert set(np.unique(each.states[0]["observation"])) == {-1.0, 1.0}
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,11 @@ from tests.learn.episodes import episode
 from tests.learn.test_report import recorded
 from uctree import UctreeError, games
 from uctree.learn import files
+from uctree.learn.algorithms import make_algorithm
 from uctree.learn.replay import ENTRY, Replay, _crc, _sha256
 from uctree.learn.report import report_page
 from uctree.learn.run import Run, load, new_network
+from uctree.learn.sequences import make_reanalysed, make_sequence
 
 torch = pytest.importorskip("torch", reason="the extra learn is not installed")
 pytest.importorskip("safetensors", reason="the extra learn is not installed")
@@ -36,6 +38,21 @@ def run(tmp_path, game):
         for number in range(4):
             run.replay.append(number, episode(game, number))
         run.log("iteration", iteration=1)
+        run.save(1, network=new_network(game, run.options))
+    return folder
+
+
+@pytest.fixture
+def model_run(tmp_path, game):
+    """The folder of a run of a learned model."""
+    folder = tmp_path / "model"
+    options = {"algorithm": "muzero", "network_width": 8, "network_depth": 8}
+    with Run.begin(folder, game, **options, priority_exponent=0.5) as run:
+        states = [game.play(list(range(count))) for count in range(2)]
+        run.replay.append(0, make_sequence(
+            game, np.array(states, game.dtype), [0, 1], np.zeros((2, 2)),
+            [([0], [1.0]), ([1], [1.0])], np.zeros((2, 2)), is_over=False,
+        ))  # fmt: skip
         run.save(1, network=new_network(game, run.options))
     return folder
 
@@ -180,6 +197,54 @@ def test_sizes_of_a_network_are_held_against_its_weights(run, sizes):
         load(run / "checkpoints" / "000001").network()
 
 
+@pytest.mark.parametrize(
+    "sizes",
+    [{"width": 10**6}, {"depth": 10**9}, {"num_players": 10**6}, {"kind": "mlp"}, {"per_cell": 1}],
+    ids=str,
+)
+def test_sizes_of_a_model_are_held_against_its_weights(model_run, sizes):
+    path = model_run / "checkpoints" / "000001" / "manifest.json"
+    reseal(path, lambda content: content["network"].update(sizes))
+    with pytest.raises(UctreeError, match=r"not the description of a|does not fit"):
+        load(model_run / "checkpoints" / "000001").network()
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({}, "has no state of a muzero run"),
+        ({"cursors": np.zeros(3)}, "has no state of a muzero run"),
+        ({"cursors": np.zeros(2, np.int64)}, "has no state of a muzero run"),
+        ({"priority": np.full(9, np.nan)}, "priorities that are not numbers"),
+        ({"priority": np.full(9, -1.0)}, "priorities that are not numbers"),
+        ({"priority": np.ones((3, 3))}, "priorities that are not numbers"),
+    ],
+)
+def test_what_a_model_has_learned_from_is_checked(model_run, game, arrays, message):
+    whole = {"cursors": np.array([4, 10**15, 1])}
+    with Run.begin(model_run, game) as run:
+        run.replay  # noqa: B018 (opens its files)
+        algorithm = make_algorithm(run)
+        algorithm.load(whole, run.replay.end)
+        algorithm.load(whole | {"priority": np.ones(10**5)}, run.replay.end)
+        with pytest.raises(UctreeError, match=message):
+            algorithm.load(whole | arrays if "priority" in arrays else arrays, run.replay.end)
+
+
+def test_searches_made_again_of_no_position_are_left_out(model_run, game):
+    with Run.begin(model_run, game) as run:
+        algorithm, states = make_algorithm(run), np.array([game.play([0])], game.dtype)
+        policy, values = [([0], [1.0])], np.ones((1, 2))
+        for number in (0, 10**15, 2**62):
+            found = make_reanalysed(game, np.array([number]), states, policy, values)
+            run.reanalysis.append(number, found)
+        algorithm.load({"cursors": np.array([4, 3, 1])}, run.replay.end)
+        assert not algorithm.reanalysed._policies
+        found["search_values"] = np.nan
+        with pytest.raises(UctreeError, match="not finite"):
+            run.reanalysis.append(5, found)
+
+
 def test_metrics_are_valid_json_and_sealed_files_hold_finite_numbers(run, game):
     with Run.begin(run, game) as again:
         again.log("learning", iteration=1, loss=float("nan"), values=np.array([1.0, np.inf]))
@@ -212,9 +277,10 @@ def put_at(content, path, value):
     content[path[-1]] = value
 
 
+@pytest.mark.parametrize("num_changes", [30, pytest.param(300, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", ["tic_tac_toe", "twenty48"])
-def test_a_report_leaves_out_lines_with_other_numbers(tmp_path, name):
-    """Every entry of every line of a run, replaced by what reports do not expect."""
+def test_a_report_leaves_out_lines_with_other_numbers(tmp_path, name, num_changes):
+    """Any entry of any line of a run, replaced by what reports do not expect."""
     game = games.twenty48(max_tile=16) if name == "twenty48" else games.tic_tac_toe()
     recorded(tmp_path / "run", game)
     path = tmp_path / "run" / "metrics.jsonl"
@@ -222,7 +288,7 @@ def test_a_report_leaves_out_lines_with_other_numbers(tmp_path, name):
     lines = lines[-5:]  # of one measurement, with a past
     random = np.random.default_rng(0)
     changed = [(row, place) for row, line in enumerate(lines) for place in places(line)]
-    for row, place in random.permutation(np.array(changed, object))[:150]:
+    for row, place in random.permutation(np.array(changed, object))[:num_changes]:
         forged = copy.deepcopy(lines)
         put_at(forged[row], place, VALUES[random.integers(len(VALUES))])
         path.write_text("".join(json.dumps(line) + "\n" for line in forged))

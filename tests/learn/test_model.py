@@ -11,6 +11,7 @@ from tests.learn.models import THREE, Own, observations  # noqa: E402
 from uctree import games, learn  # noqa: E402
 from uctree.errors import BrokenGame  # noqa: E402
 from uctree.learn import model  # noqa: E402
+from uctree.learn.environments import environment  # noqa: E402
 
 torch.set_num_threads(1)
 
@@ -27,6 +28,27 @@ def test_default_models_fit_every_game(game):
     assert after.shape == hidden.shape
     assert rewards.shape == (3, game.num_players)
     assert 0 <= float(after.detach().min()) <= float(after.detach().max()) <= 1
+
+
+def test_observations_of_environments_are_standardised_by_what_was_learned_from():
+    pytest.importorskip("gymnasium", reason="the gym extra is not installed")
+    game = environment("gymnasium:CartPole-v1")
+    made = model.build(model.mlp_model(game, width=8, latent=4).description)
+    rng = np.random.default_rng(0)
+    seen = rng.normal([0.0, 5.0, -1e4, 1.0], [1.0, 0.01, 300.0, 0.0], (2000, 4)).astype(np.float32)
+    for part in np.split(seen, 20):
+        made.represent(torch.from_numpy(part))
+    made.eval()
+    found = made.observed(torch.from_numpy(seen)).numpy()
+    np.testing.assert_allclose(found.mean(axis=0), 0, atol=0.1)
+    np.testing.assert_allclose(found.std(axis=0), [1, 1, 1, 0], atol=0.1)
+    before = made.observed.mean.clone()
+    made.represent(torch.from_numpy(seen))  # in a search nothing is changed
+    assert torch.equal(made.observed.mean, before)
+    planes = model.Standardised((2, 3, 3))
+    images = torch.from_numpy(rng.integers(0, 256, (50, 2, 3, 3)).astype(np.float32))
+    np.testing.assert_allclose(planes(images).std(), 1.0, atol=0.05)
+    assert not model.default_model(THREE, width=8).description["standardised"]
 
 
 def test_an_action_on_a_cell_changes_its_plane():

@@ -7,7 +7,10 @@ import pytest
 
 import uctree
 from tests.learn.test_latent import GAME, functions
+from tests.learn.test_sequences import ACTIONS, REWARDS
+from uctree.learn import model_search
 from uctree.learn.latent import evaluator
+from uctree.learn.model_inference import export_model
 from uctree.learn.model_search import search_model
 from uctree.learn.options import make_options
 
@@ -46,3 +49,25 @@ def test_steps_are_those_that_the_model_answered(result):
     unknown = next(a for a in range(9) if not is_known(result, int(state["row"]), a))
     with pytest.raises(uctree.IllegalAction, match="did not ask the model what is behind"):
         result.game.step(state, unknown)
+
+
+def test_a_trained_model_says_that_the_episode_is_over(tmp_path):
+    """After the last action of the episode that it learned, and not before."""
+    pytest.importorskip("torch", reason="the learn extra is not installed")
+    from tests.learn.test_unroll import learned_by_heart
+
+    module, _ = learned_by_heart(tmp_path)
+    options = make_options(GAME, algorithm="muzero", learned_ends=True)
+    made = export_model(module, GAME, backend="torch", rotates=True, ends=True)
+    movers = {}
+    for count in range(len(ACTIONS)):
+        found = search_model(
+            GAME, made.evaluator(GAME), options, GAME.play(ACTIONS[:count]), num_simulations=40
+        )
+        steps = dict(model_search._steps(found.tree))
+        row, mover, paid = steps[0, ACTIONS[count]]
+        movers[count] = mover
+        is_leaf = not any(parent == row for parent, _ in steps)
+        assert is_leaf == (mover == uctree.OVER)
+    assert movers == {0: 1, 1: 2, 2: 0, 3: uctree.OVER}
+    np.testing.assert_allclose(paid, REWARDS[3], atol=0.2)

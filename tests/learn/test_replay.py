@@ -13,7 +13,7 @@ import pytest
 
 import uctree
 from tests.engine.test_storage import Failing
-from tests.learn.episodes import LEARNABLE, episode
+from tests.learn.episodes import LEARNABLE, episode, sequence
 from tests.learn.faults import killed_after, killed_at, mutated, small_disk
 from uctree import games, specs
 from uctree.learn import targets
@@ -25,6 +25,7 @@ from uctree.learn.replay import (
     make_positions,
     position_dtype,
 )
+from uctree.learn.sequences import sequence_schema
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +36,11 @@ def game():
 @pytest.fixture(scope="module")
 def episodes(game):
     return [episode(game, seed) for seed in range(12)]
+
+
+@pytest.fixture(scope="module")
+def sequences(game):
+    return [sequence(game, seed) for seed in range(12)]
 
 
 def filled(folder, game, episodes, **options):
@@ -372,9 +378,9 @@ def test_every_symmetry_is_drawn(tmp_path):
 # --- faults --------------------------------------------------------------------------------------
 
 
-def check_after_fault(folder, game, episodes, least):
+def check_after_fault(folder, game, episodes, least, schema=None):
     """At least `least` episodes of a killed process are intact, and the rest can be appended."""
-    with Replay(folder, game) as replay:
+    with Replay(folder, game, schema=schema) as replay:
         there = [number for number in range(len(episodes)) if number in replay]
         assert there == list(range(len(there)))
         assert len(there) >= least
@@ -384,7 +390,7 @@ def check_after_fault(folder, game, episodes, least):
             assert replay.append(number, each) is (number not in there)
         assert replay.end == sum(map(len, episodes))
         assert replay.window(10_000).num_positions == replay.end
-    again = Replay(folder, game, read_only=True)
+    again = Replay(folder, game, schema=schema, read_only=True)
     assert again.warnings == []
     everything = b"".join(again.positions(n).tobytes() for n in range(len(episodes)))
     assert everything == b"".join(each.tobytes() for each in episodes)
@@ -416,12 +422,12 @@ def test_memory_that_runs_out_loses_no_episode(tmp_path, game, episodes, monkeyp
     assert num_failures > 3
 
 
-def kill_at_every_write(tmp_path, game, episodes, shard_bytes, step):
+def kill_at_every_write(tmp_path, game, episodes, shard_bytes, step, schema=None):
     """Kill a process that appends at its 1st, 2nd, ... change of a file."""
     done = tmp_path / "done"
 
     def work(folder):
-        with Replay(folder, game, shard_bytes=shard_bytes) as replay:
+        with Replay(folder, game, schema=schema, shard_bytes=shard_bytes) as replay:
             for number, each in enumerate(episodes):
                 replay.append(number, each)
                 os.close(os.open(done / str(number), os.O_CREAT))
@@ -433,7 +439,7 @@ def kill_at_every_write(tmp_path, game, episodes, shard_bytes, step):
         result = killed_at(call, lambda: work(folder))  # noqa: B023 (called at once)
         least = len(list(done.iterdir()))
         shutil.rmtree(done)
-        check_after_fault(folder, game, episodes, least)
+        check_after_fault(folder, game, episodes, least, schema)
         shutil.rmtree(folder)
         if result < 0:
             assert least == len(episodes)
@@ -444,6 +450,12 @@ def kill_at_every_write(tmp_path, game, episodes, shard_bytes, step):
 def test_a_process_killed_at_any_write_loses_no_episode_that_was_stored(tmp_path, game, episodes):
     changes = kill_at_every_write(tmp_path, game, episodes[:6], 8000, step=1)
     assert changes > 20
+
+
+def test_sequences_survive_the_same_faults(tmp_path, game, sequences):
+    schema = sequence_schema(game)
+    assert kill_at_every_write(tmp_path, game, sequences[:3], 8000, 5, schema) > 12
+    check_mutations(tmp_path, game, sequences, times=30, seed=0, schema=schema)
 
 
 APPENDING = """
@@ -583,9 +595,9 @@ def check_intact_episodes(replay, episodes, known, rng):
     assert replay.positions(100).tobytes() == episodes[0].tobytes()
 
 
-def check_mutations(tmp_path, game, episodes, times, seed):
+def check_mutations(tmp_path, game, episodes, times, seed, schema=None):
     """Damage one file after the other: intact episodes come back, or a UctreeError is raised."""
-    filled(tmp_path / "whole", game, episodes, shard_bytes=6000).close()
+    filled(tmp_path / "whole", game, episodes, shard_bytes=6000, schema=schema).close()
     known = {each.tobytes() for each in np.concatenate(episodes)}
     names = sorted(path.name for path in (tmp_path / "whole").iterdir())
     rng = np.random.default_rng(seed)
@@ -597,7 +609,7 @@ def check_mutations(tmp_path, game, episodes, times, seed):
         content = path.read_bytes()
         path.write_bytes(mutated(content, rng))
         try:
-            replay = Replay(folder, game)
+            replay = Replay(folder, game, schema=schema)
         except uctree.UctreeError:
             assert path.name == "layout.json"
             refused += 1
@@ -617,9 +629,12 @@ def test_ten_thousand_damaged_files_never_give_a_wrong_position(tmp_path, game, 
     check_mutations(tmp_path, game, episodes, times=10_000, seed=1)
 
 
-def test_a_full_disk_is_an_error_and_leaves_stored_episodes(tmp_path, game, episodes):
+@pytest.mark.parametrize("kind", ["episodes", "sequences"])
+def test_a_full_disk_is_an_error_and_leaves_stored_episodes(tmp_path, game, kind, request):
+    episodes = request.getfixturevalue(kind)
+    schema = sequence_schema(game) if kind == "sequences" else None
     with small_disk(tmp_path / "disk", 128 * 1024) as disk:
-        replay = Replay(disk / "replay", game)
+        replay = Replay(disk / "replay", game, schema=schema)
         stored = 0
         with contextlib.suppress(uctree.UctreeError):
             for stored in range(10_000):
@@ -631,7 +646,7 @@ def test_a_full_disk_is_an_error_and_leaves_stored_episodes(tmp_path, game, epis
         for number in range(stored):
             assert replay.positions(number).tobytes() == episodes[number % 12].tobytes()
         replay.close()
-        again = Replay(disk / "replay", game, read_only=True)
+        again = Replay(disk / "replay", game, schema=schema, read_only=True)
         assert again.num_episodes == stored
         assert again.window(10**6).num_positions == replay.end
         assert again.warnings == []

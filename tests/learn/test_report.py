@@ -7,11 +7,14 @@ import shutil
 
 import pytest
 
+from tests.learn.faults import plain_weights
 from tests.pages.browsers import ARGUMENTS
 from tests.pages.results import Reader
 from uctree import games
+from uctree.cli import learning
 from uctree.errors import UctreeError
-from uctree.learn import report
+from uctree.learn import ladder, report
+from uctree.learn.metrics import sound_rows
 from uctree.learn.run import Run
 
 pytest.importorskip("safetensors", reason="the extra learn is not installed")
@@ -143,6 +146,64 @@ def test_where_exact_play_was_not_measured_the_page_says_why(tmp_path):
     missing = {"missing": "bitbully is not installed: pip install bitbully"}
     text = report.report_page(recorded(tmp_path / "run", games.connect_four(), missing))
     assert "Not measured: bitbully is not installed: pip install bitbully." in text
+
+
+MODEL = [
+    {"k": 0, "positions": 20, "reward": None, "value": 0.0, "outcome": 0.4, "policy": 0.0,
+     "illegal": 0.02, "turn": 0.0},
+    {"k": 1, "positions": 16, "reward": 0.125, "value": 0.25, "outcome": 0.5, "policy": 0.75,
+     "illegal": 0.375, "turn": 0.0625},
+]  # fmt: skip
+
+
+def test_a_page_of_a_learned_model_says_how_wrong_it_is(tmp_path):
+    with Run.begin(tmp_path / "run", games.tic_tac_toe(), algorithm="muzero") as run:
+        played = {name: games_of(0.6) for name in ("random", "rules", "policy")}
+        for iteration in (10, 20):
+            run.log(
+                "learning", iteration=iteration, steps=8, policy_loss=1.0, value_loss=0.5,
+                reward_loss=0.25, consistency_loss=0.5, turn_loss=0.0, learning_rate=1e-3,
+            )  # fmt: skip
+            run.log(
+                "ladder", iteration=iteration, past=None, games=played, model=MODEL, strength=0.6
+            )
+    text = report.report_page(run)
+    Reader(text)
+    for expected in (
+        "Is the model any good?", "at iteration 20", "0.375", "0.0625", "consistency",
+        "the network with the game&#x27;s rules", "its policy without search",
+    ):  # fmt: skip
+        assert expected in text, expected
+    assert "nan" not in text
+
+
+def test_a_fall_is_named_and_the_strongest_checkpoint_stays(tmp_path):
+    with Run.begin(tmp_path / "run", games.tic_tac_toe(), keep_checkpoints=1) as run:
+
+        def measured(iteration, strength):
+            run.save(iteration, network=plain_weights(iteration))
+            games_played = {"random": games_of(0.6)}
+            run.log("ladder", iteration=iteration, past=None, games=games_played, strength=strength)
+            return ladder.fall(run)
+
+        assert measured(10, 0.5) is None
+        assert measured(20, 0.9) is None
+        assert measured(30, 0.8) is None  # a quarter of what was learned
+        found = measured(40, 0.6)
+        assert (found.first, found.best, found.last) == ((10, 0.5), (20, 0.9), (40, 0.6))
+        assert run.iterations() == [20, 40]
+        text = report.report_page(run)
+        assert "of iteration 40, has lost a good part of what was learned" in text
+        assert "run.learned(20) is the stronger one" in text
+        line = learning._best_and_last(run, sound_rows(run, "ladder"))
+        assert line == [
+            "  the strongest checkpoint is of iteration 20 (strength 0.9), the last one of "
+            "iteration 40 (0.6); both are kept"
+        ]
+        assert measured(50, 0.95) is None
+        assert learning._best_and_last(run, sound_rows(run, "ladder")) == []
+        run.save(60, network=plain_weights(60))
+        assert run.iterations() == [50, 60]  # the best, and the last
 
 
 def test_text_of_a_run_cannot_become_markup(tmp_path):

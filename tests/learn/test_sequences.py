@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 
 import numpy as np
 import pytest
 
+from tests.engine.test_storage import Failing
 from tests.learn import walked
 from tests.views.test_frames import listed
 from uctree import games
@@ -75,6 +77,27 @@ def drawn(folder, positions, count=64, **options):
             **{"unroll_steps": 3, "symmetries": False} | options,
         )  # fmt: skip
     return batch, {int(n): int(np.flatnonzero(batch.numbers == n)[0]) for n in set(batch.numbers)}
+
+
+def test_columns_are_right_wherever_memory_runs_out(tmp_path, monkeypatch):
+    with Replay(tmp_path, GAME, schema=sequence_schema(GAME)) as replay:
+        for number in range(300):  # more positions than the first columns have room for
+            replay.append(number, finished() if number % 2 else cut())
+        whole = Columns(replay, 1.0)
+        whole.extend(replay.end, 2)
+        for number in itertools.count(1, 3):
+            failing, columns = Failing(number), Columns(replay, 1.0)
+            with monkeypatch.context() as patch:
+                patch.setattr("uctree.learn.sequences.np", failing)
+                with contextlib.suppress(MemoryError):
+                    columns.extend(replay.end, 2)
+            columns.extend(replay.end, 2)
+            assert columns.end == replay.end
+            for name in whole._arrays:
+                np.testing.assert_array_equal(columns[name], whole[name])
+            if failing.countdown > 0:
+                break
+    assert number > 10
 
 
 def frame(vector, player):
@@ -183,15 +206,29 @@ def test_larger_errors_are_drawn_more_often_and_weigh_less(tmp_path):
     np.testing.assert_allclose(weights, errors.min() / errors, rtol=1e-5)
 
 
+def again(replay, number):
+    """The result of another search of a position: action 5, and values of 9, 8 and 7."""
+    window = replay.window(100)
+    states = replay.gather(window.entries, np.array([number]))["state"]
+    return make_reanalysed(
+        GAME, np.array([number]), states, [([5], [1.0])], [np.array([9.0, 8.0, 7.0])]
+    )
+
+
 def test_searches_made_again_replace_policies_and_values(tmp_path):
-    found = make_reanalysed(GAME, [2], [([5], [1.0])], [np.array([9.0, 8.0, 7.0])])
     newest = Reanalysed(GAME)
     with (
-        Replay(tmp_path / "again", GAME, schema=reanalysed_schema(GAME)) as again,
+        Replay(tmp_path / "again", GAME, schema=reanalysed_schema(GAME)) as store,
         stored(tmp_path / "replay", finished(), num_steps=1) as (window, columns),
     ):
-        again.append(7, found)
-        newest.note(again.positions(7), columns)
+        store.append(7, again(window.replay, 2))
+        newest.note(store.positions(7), columns, window)
+        other = again(window.replay, 3)
+        other["number"] = 1  # as if it were of a replay that was lost
+        newest.note(other, columns, window)
+        beyond = again(window.replay, 3)
+        beyond["number"] = 99
+        newest.note(beyond, columns, window)
         batch = draw_sequences(
             window, columns, np.random.default_rng(0), 64, unroll_steps=1, num_steps=1,
             symmetries=False, newest=newest,
@@ -199,6 +236,53 @@ def test_searches_made_again_replace_policies_and_values(tmp_path):
     at = int(np.flatnonzero(batch.numbers == 1)[0])
     np.testing.assert_allclose(batch.values[at, 0], frame([9.0, 8.0, 7.0], 1))
     assert batch.policies[at, 1].argmax() == 5
+    assert batch.policies[at, 0].argmax() == ACTIONS[1]
+
+
+def test_what_no_batch_needs_any_more_is_forgotten_and_batches_stay_the_same(tmp_path):
+    with Replay(tmp_path, GAME, schema=sequence_schema(GAME)) as replay:
+        for number in range(8):
+            replay.append(number, finished())
+        whole, short = Columns(replay, 1.0), Columns(replay, 1.0)
+        newest, fewer = Reanalysed(GAME), Reanalysed(GAME)
+        for columns, policies in ((whole, newest), (short, fewer)):
+            columns.extend(replay.end, 2)
+            for number in (3, 30):
+                policies.note(again(replay, number), columns, replay.window(100))
+        window = replay.window(8)
+        short.forget(10)
+        assert short.base == 0  # less than half: a copy is not worth it
+        short.forget(window.start)
+        fewer.forget(window.start)
+        assert (short.base, short.end, len(short["action"])) == (window.start, replay.end, 8)
+        assert list(fewer._policies) == [30]
+        drawn = [
+            draw_sequences(
+                window, columns, np.random.default_rng(0), 64, unroll_steps=3, num_steps=2,
+                exponent=0.5, newest=policies,
+            )
+            for columns, policies in ((whole, newest), (short, fewer))
+        ]  # fmt: skip
+        for one, other in zip(*(vars(each).values() for each in drawn), strict=True):
+            assert one.tobytes() == other.tobytes()
+        replay.append(8, finished())
+        short.extend(replay.end, 2)
+        assert len(short["returns"]) == 12
+        np.testing.assert_allclose(short["returns"][-4:], [REWARDS[3]] * 4)
+
+
+def test_players_who_are_renamed_in_turn_see_the_same_and_teach_the_same(tmp_path):
+    """Whoever has which number: frames begin with the player to move."""
+    plain = finished()
+    for turned in range(1, PLAYERS):
+        renamed = plain.copy()
+        renamed["state"]["to_play"] = (plain["state"]["to_play"] + turned) % PLAYERS
+        renamed["rewards"] = np.roll(plain["rewards"], turned, axis=1)
+        folder = tmp_path / str(turned)
+        batch, _ = drawn(folder / "plain", plain, num_steps=2)
+        other, _ = drawn(folder / "renamed", renamed, num_steps=2)
+        for name in ("values", "rewards", "turns", "actions", "policies", "numbers"):
+            np.testing.assert_array_equal(getattr(batch, name), getattr(other, name))
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,14 @@ SMALL = {
     "checkpoint_interval": 1, "warmup_steps": 0,
 }  # fmt: skip
 
+# A learned model, with all that its training keeps beside the weights.
+MUZERO = {
+    "algorithm": "muzero", "network_depth": 8, "playout_iterations": 1, "playout_simulations": 16,
+    "reanalyse_share": 0.5, "priority_exponent": 0.6, "value_plies": 3, "unroll_steps": 2,
+    "inference": "torch",
+}  # fmt: skip
+EACH = pytest.mark.parametrize("options", [{}, MUZERO], ids=["alphazero", "muzero"])
+
 
 @pytest.fixture(scope="module")
 def game():
@@ -65,6 +73,11 @@ def whole(game, tmp_path_factory):
     return train(game, tmp_path_factory.mktemp("whole") / "run", 4)
 
 
+@pytest.fixture(scope="module")
+def whole_model(game, tmp_path_factory):
+    return train(game, tmp_path_factory.mktemp("whole") / "model", 4, **MUZERO)
+
+
 def test_the_same_call_gives_the_same_weights_and_another_seed_gives_others(game, whole, tmp_path):
     assert hash_of(train(game, tmp_path / "same", 4)) == hash_of(whole)
     assert hash_of(train(game, tmp_path / "other", 4, seed=1))[1] != hash_of(whole)[1]
@@ -86,10 +99,10 @@ def test_training_in_two_processes_one_after_the_other_equals_training_in_one(
     assert positions_of(run).tobytes() == positions_of(whole).tobytes()
 
 
-def check_killed(game, whole, folder, seed, kills, interval):
+def check_killed(game, whole, folder, seed, kills, interval, **options):
     """Kill a training at random changes of files, resume it each time, and compare the end."""
     rng = random.Random(seed)
-    work = functools.partial(train, game, folder, 4, checkpoint_interval=interval)
+    work = functools.partial(train, game, folder, 4, checkpoint_interval=interval, **options)
     for _ in range(kills):
         if killed_at(rng.randrange(1, 120), work) < 0:
             break  # it ended before
@@ -107,6 +120,12 @@ def test_a_training_that_is_killed_at_any_write_ends_with_the_same_weights(
     check_killed(game, whole, tmp_path / "run", seed, kills=5, interval=1 + seed)
 
 
+def test_a_training_of_a_model_that_is_killed_at_any_write_ends_with_the_same_weights(
+    game, whole_model, tmp_path
+):
+    check_killed(game, whole_model, tmp_path / "run", 1, kills=4, interval=2, **MUZERO)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2, 22))
 def test_a_training_that_is_killed_again_and_again_ends_with_the_same_weights(
@@ -116,10 +135,20 @@ def test_a_training_that_is_killed_again_and_again_ends_with_the_same_weights(
 
 
 @pytest.mark.slow
-def test_a_training_may_be_killed_at_every_write(game, tmp_path):
-    expected = hash_of(train(game, tmp_path / "whole", 2))
+@pytest.mark.parametrize("seed", range(8))
+def test_a_training_of_a_model_that_is_killed_again_and_again_ends_with_the_same_weights(
+    game, whole_model, tmp_path, seed
+):
+    interval = 1 + seed % 3
+    check_killed(game, whole_model, tmp_path / "run", seed, kills=5, interval=interval, **MUZERO)
+
+
+@pytest.mark.slow
+@EACH
+def test_a_training_may_be_killed_at_every_write(game, tmp_path, options):
+    expected = hash_of(train(game, tmp_path / "whole", 2, **options))
     for call in itertools.count(1):
-        work = functools.partial(train, game, tmp_path / str(call), 2)
+        work = functools.partial(train, game, tmp_path / str(call), 2, **options)
         changes = killed_at(call, work)
         assert hash_of(work()) == expected
         if changes < 0:
@@ -133,7 +162,7 @@ SLOW = pytest.mark.slow
 @pytest.mark.parametrize("presses", [1, 2])
 @pytest.mark.parametrize(
     ("workers", "num_moments"),
-    [(1, 5), (2, 2), pytest.param(1, 200, marks=SLOW), pytest.param(2, 200, marks=SLOW)],
+    [(1, 2), (2, 1), pytest.param(1, 200, marks=SLOW), pytest.param(2, 200, marks=SLOW)],
 )
 def test_ctrl_c_at_any_moment_leaves_nothing_behind_and_the_run_resumes(
     game, whole, tmp_path, workers, num_moments, presses
@@ -162,20 +191,23 @@ def test_ctrl_c_at_any_moment_leaves_nothing_behind_and_the_run_resumes(
     assert num_cut > 0
 
 
-@pytest.mark.parametrize("inference", ["onnx", "int8"])
+@pytest.mark.parametrize(
+    "options", [{"inference": "onnx"}, {"inference": "int8"}, MUZERO],
+    ids=["onnx", "int8", "muzero"],
+)  # fmt: skip
 @pytest.mark.parametrize("damage", ["replay moved away", "index cut off", "shard cut off"])
-def test_a_run_learns_on_from_what_is_left_of_its_replay(game, tmp_path, damage, inference):
-    folder = train(game, tmp_path / "run", 3, inference=inference).folder
+def test_a_run_learns_on_from_what_is_left_of_its_replay(game, tmp_path, damage, options):
+    folder = train(game, tmp_path / "run", 3, **options).folder
     if damage == "replay moved away":
         shutil.move(folder / "replay", tmp_path / "aside")
     else:
         pattern = "*.index" if damage == "index cut off" else "*.positions"
         (path,) = (folder / "replay").glob(pattern)
         os.truncate(path, path.stat().st_size // 4)
-    run = train(game, folder, 5, inference=inference)
+    assert train(game, folder, 4, **options).warnings
+    run = train(game, folder, 5, **options)  # numbers of positions were given a second time
     steps = [row["steps"] for row in run.metrics("learning")]
     assert steps[2] < steps[3] < steps[4]
-    assert run.warnings
     assert run.checkpoint().replay_end == run.replay.end
 
 
@@ -192,11 +224,19 @@ def test_a_run_ends_at_its_limit(game, tmp_path, limit):
     assert run.replay.num_episodes == 24
 
 
-def test_a_run_ends_when_its_time_is_over_and_has_slowed_down_by_then(game, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("clock", "limit", "taken"),
+    [("monotonic", "max_hours", "seconds"), ("process_time", "max_cpu_hours", "cpu_seconds")],
+)
+def test_a_run_ends_when_its_time_is_over_and_has_slowed_down_by_then(
+    game, tmp_path, monkeypatch, clock, limit, taken
+):
     seconds = itertools.count()
-    monkeypatch.setattr(training, "time", SimpleNamespace(monotonic=lambda: float(next(seconds))))
-    run = training.train(game, tmp_path / "run", **SMALL, max_hours=300 / 3600)
-    ends = [row["seconds"] for row in run.metrics("checkpoint")]
+    clocks = {"monotonic": lambda: 0.0, "process_time": lambda: 0.0}
+    clocks[clock] = lambda: float(next(seconds))
+    monkeypatch.setattr(training, "time", SimpleNamespace(**clocks))
+    run = training.train(game, tmp_path / "run", **SMALL, **{limit: 300 / 3600})
+    ends = [row[taken] for row in run.metrics("checkpoint")]
     assert ends[-2] < 300 <= ends[-1]
     rates = [row["learning_rate"] for row in run.metrics("learning")]
     assert np.diff(rates).max() <= 0
@@ -263,6 +303,56 @@ def test_losses_that_are_no_numbers_end_it_with_a_diagnosis_and_the_last_checkpo
     assert run.iterations() == [0, 1]
     sane = training.train(game, run.folder, network=Small(game), max_iterations=2)
     assert sane.iterations()[-1] == 2
+
+
+class SmallModel(torch.nn.Module):
+    """A custom model; its values are NaN after so many steps, or answers for roots."""
+
+    def __init__(self, game, good_steps=10**9, good_answers=10**9):
+        super().__init__()
+        self.good_steps, self.good_answers = good_steps, good_answers
+        self.steps = self.answers = 0
+        size = int(np.prod(game.observation_shape))
+        self.body, self.after = torch.nn.Linear(size, 8), torch.nn.Linear(8, 8)
+        self.policy = torch.nn.Linear(8, game.num_actions)
+        self.value = torch.nn.Linear(8, game.num_players)
+
+    def initial(self, observations):
+        self.steps += self.training
+        self.answers += not self.training
+        return self._answers(torch.relu(self.body(observations.flatten(1))))
+
+    def recurrent(self, hidden, actions):
+        hidden, logits, values = self._answers(torch.relu(self.after(hidden)))
+        return hidden, torch.zeros_like(values), logits, values
+
+    def _answers(self, hidden):
+        values = torch.tanh(self.value(hidden))
+        if self.steps > self.good_steps or self.answers > self.good_answers:
+            values = values * torch.nan
+        return hidden, self.policy(hidden), values
+
+
+def test_a_model_whose_losses_are_no_numbers_ends_a_training_with_a_diagnosis(game, tmp_path):
+    given = SMALL | {"algorithm": "muzero", "inference": "torch", "max_iterations": 4}
+    with pytest.raises(UctreeError, match=r"learning failed in iteration 2, .*value loss nan"):
+        training.train(game, tmp_path / "run", network=SmallModel(game, good_steps=12), **given)
+    assert Run.open(tmp_path / "run").iterations() == [0, 1]
+    sane = training.train(game, tmp_path / "run", network=SmallModel(game), max_iterations=2)
+    assert sane.iterations()[-1] == 2
+
+
+def test_a_model_whose_answers_are_no_numbers_ends_self_play_with_the_message(game, tmp_path):
+    given = SMALL | {"algorithm": "muzero", "inference": "torch", "playout_iterations": 0}
+    broken = SmallModel(game, good_answers=3)
+    with pytest.raises(UctreeError) as failure:
+        training.train(game, tmp_path / "run", network=broken, **given, max_iterations=1)
+    assert "self-play of tic_tac_toe fails: 0 episodes were played" in str(failure.value)
+    assert "learned model: model gave a value or prior that is not a finite" in str(failure.value)
+    assert str(failure.value).endswith("It happened after the actions [] from the root")
+    broken = SmallModel(game, good_answers=0)
+    with pytest.raises(UctreeError, match=r"SmallModel.initial returned .* not finite"):
+        training.train(game, tmp_path / "run", network=broken, max_iterations=1)
 
 
 def test_a_network_of_the_wrong_shape_is_refused(game, tmp_path):
@@ -372,11 +462,17 @@ def test_annealed_noise_ends_at_noise_end(game, tmp_path):
     assert different(annealed, range(8, 16)) == 1
 
 
-def test_two_workers_play_every_episode_once(game, tmp_path):
-    run = train(game, tmp_path / "run", 3, workers=2)
+@EACH
+def test_two_workers_play_every_episode_once(game, tmp_path, options):
+    run = train(game, tmp_path / "run", 3, workers=2, **options)
     assert run.replay.num_episodes == 24
     assert run.checkpoint().counters["games"] == 24
     assert not run.warnings
+    if options:  # half as many positions as are new, from the second iteration on
+        played = [row["positions"] for row in run.metrics("self-play")]
+        searched = [row["positions"] for row in run.metrics("reanalysis")]
+        most = [round(0.5 * new) for new in np.diff(played)]
+        assert all(0 < done <= count for done, count in zip(searched, most, strict=True))
 
 
 @pytest.mark.parametrize("kind", ["mlp", "tower"])
@@ -469,6 +565,26 @@ def test_a_checkpoint_that_was_not_measured_is_measured_later(game, tmp_path):
     run = train(game, tmp_path / "run", 1, ladder_games=2)
     assert [line["iteration"] for line in run.metrics("ladder")] == [1]
     assert len(train(game, tmp_path / "run", 1, ladder_games=2).metrics("ladder")) == 1
+
+
+def test_a_weaker_checkpoint_than_before_is_logged_as_a_fall(game, tmp_path, monkeypatch):
+    strengths = iter([1.0, 5.0, 2.0, 6.0])
+    monkeypatch.setattr(training, "strength", lambda found: next(strengths))
+    run = train(game, tmp_path / "run", 4, ladder_games=2, keep_checkpoints=1)
+    (fallen,) = run.metrics("fall")
+    assert (fallen["iteration"], fallen["best"]) == (3, 2)
+    assert (
+        "its strength is 2, that of iteration 2 was 5 and that of iteration 1 1" in fallen["text"]
+    )
+
+
+def test_processor_time_counts_workers_and_earlier_calls(game, tmp_path):
+    once = train(game, tmp_path / "run", 2, workers=2).metrics("checkpoint")[-1]["cpu_seconds"]
+    began = time.process_time()
+    again = train(game, tmp_path / "run", 3, workers=2).metrics("checkpoint")[-1]["cpu_seconds"]
+    here = time.process_time() - began
+    # Starting two workers alone takes longer than all that happens in this process.
+    assert once + here < again < once + 100
 
 
 def test_progress_has_what_is_done_and_the_time_left(game, tmp_path):

@@ -9,8 +9,11 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="the learn extra is not installed")
 
+from tests.learn.networks import shaken  # noqa: E402
+from tests.learn.test_sequences import finished, stored  # noqa: E402
 from uctree import games  # noqa: E402
 from uctree.learn import model, unroll  # noqa: E402
+from uctree.learn.sequences import draw_sequences  # noqa: E402
 from uctree.learn.unroll import Targets, unrolled_losses  # noqa: E402
 
 torch.set_num_threads(1)  # two threads are slow beside another process
@@ -116,36 +119,57 @@ def test_the_target_of_consistency_has_no_gradient():
     assert gradient[:, 1:].abs().sum() == 0
 
 
-def test_gradients_are_those_of_finite_differences():
-    module, batch = net().double(), targets()
+def in_doubles(module, batch):
+    """A model with other weights, and a batch, in 64 bits."""
     # All last layers begin at zero, where many gradients are 0.
-    with torch.no_grad():
-        for each in module.parameters():
-            each.add_(0.1 * torch.randn(each.shape, generator=torch.Generator().manual_seed(1)))
+    module = shaken(module.double())
     doubles = {
         name: value.double() if value.is_floating_point() else value
         for name, value in ((name, getattr(batch, name)) for name in Targets.names)
     }
-    batch = Targets(**doubles)
+    return module, Targets(**doubles)
+
+
+@pytest.mark.parametrize("part", ["representation", "state_in", "action_in", "state_out", "reward",
+                                  "turn", "policy", "value", "predictor"])  # fmt: skip
+def test_gradients_are_those_of_finite_differences(part, monkeypatch):
+    # Halved gradients are not those of the loss, and a target without gradient is a constant; so
+    # the whole gradient passes, and only what is no target is compared with consistency.
+    monkeypatch.setattr(unroll, "half_gradient", lambda hidden: hidden)
+    module, batch = in_doubles(net(), targets())
 
     def total():
-        found = unrolled_losses(module, batch, with_consistency=False)
+        found = unrolled_losses(module, batch, with_consistency=part == "predictor")
         return sum(getattr(found, name).sum() for name in NAMES)
 
-    # Heads are behind every halved gradient, so their gradients are the exact ones.
-    weight = module.parts.policy[-1].weight
     total().backward()
     generator = np.random.default_rng(0)
-    for _ in range(10):
-        i, j = (int(generator.integers(size)) for size in weight.shape)
+    for weight in getattr(module.parts, part).parameters():
+        place = tuple(int(generator.integers(size)) for size in weight.shape)
         with torch.no_grad():
-            before = weight[i, j].item()
-            weight[i, j] = before + 1e-5
+            before = weight[place].item()
+            weight[place] = before + 1e-5
             high = total().item()
-            weight[i, j] = before - 1e-5
+            weight[place] = before - 1e-5
             low = total().item()
-            weight[i, j] = before
-        assert weight.grad[i, j].item() == pytest.approx((high - low) / 2e-5, rel=1e-3, abs=1e-6)
+            weight[place] = before
+        assert weight.grad[place].item() == pytest.approx((high - low) / 2e-5, rel=1e-4, abs=1e-7)
+
+
+def test_losses_do_not_depend_on_the_order_of_the_seats():
+    """Targets and outputs of the seats in another order: the same losses."""
+    module, batch = in_doubles(net(), targets())
+    order = torch.tensor([2, 0, 1])
+    before = unrolled_losses(module, batch)
+    with torch.no_grad():
+        for head in (module.parts.value[-1], module.parts.reward[-1]):
+            head.weight.copy_(head.weight[order])
+            head.bias.copy_(head.bias[order])
+    moved = {name: getattr(batch, name)[..., order] for name in ("values", "rewards")}
+    after = unrolled_losses(module, dataclasses.replace(batch, **moved))
+    for name in NAMES:
+        torch.testing.assert_close(getattr(after, name), getattr(before, name))
+    assert not torch.equal(unrolled_losses(module, batch).value, before.value)
 
 
 def test_one_batch_can_be_learned_by_heart():
@@ -156,6 +180,27 @@ def test_one_batch_can_be_learned_by_heart():
     assert found.value.max() < 0.02
     assert found.reward.max() < 0.02
     assert found.turn.max() < 0.05
+
+
+def learned_by_heart(folder):
+    """A model that was trained on one episode, with the losses before."""
+    with stored(folder, finished()) as (window, columns):
+        drawn = draw_sequences(
+            window, columns, np.random.default_rng(0), 16, unroll_steps=K, symmetries=False
+        )
+    batch = Targets(**{name: torch.from_numpy(getattr(drawn, name)) for name in Targets.names})
+    module = net(width=64, latent=32)
+    before = unrolled_losses(module, batch)
+    return module, (before, trained(module, batch, 300))
+
+
+def test_one_episode_can_be_learned_by_heart(tmp_path):
+    """All losses fall to their floor, also that of consistency, over all plies and beyond."""
+    _, (before, found) = learned_by_heart(tmp_path)
+    assert before.consistency.max() > 0.3
+    assert before.value.max() > 0.5
+    for name in NAMES:
+        assert getattr(found, name).max() < 0.03, name
 
 
 def test_a_model_of_ones_own_has_squared_errors():

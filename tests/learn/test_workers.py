@@ -21,9 +21,13 @@ from uctree import games
 from uctree.errors import BrokenGame, UctreeError
 from uctree.game import Game
 from uctree.learn import inference
+from uctree.learn.model_inference import export_model
 from uctree.learn.options import make_options
+from uctree.learn.reanalysis import Reanalysis, choose_chunks
+from uctree.learn.replay import Replay
 from uctree.learn.run import Run, new_network
 from uctree.learn.selfplay import Episode, Setup
+from uctree.learn.sequences import sequence_schema
 from uctree.learn.workers import EvaluationJob, Failed, InProcessWorker, make_workers
 
 torch = pytest.importorskip("torch", reason="the extra learn is not installed")
@@ -34,7 +38,7 @@ CHUNKS = [(0, 1, 2, 3), (4, 5, 6, 7), (8, 9, 10, 11)]
 NUMBERS = list(range(12))
 RAY = pytest.param("ray", marks=pytest.mark.peer)
 SLOW_RAY = pytest.param("ray", marks=[pytest.mark.peer, pytest.mark.slow])
-OTHERS = ["process", RAY]
+OTHERS = ["process", SLOW_RAY]
 
 
 @pytest.fixture(scope="module")
@@ -79,6 +83,11 @@ def workers(request, game, known):
     return workers_of_kind(request.param, game, known)
 
 
+@pytest.fixture(params=["in process", "process", RAY])
+def all_workers(request, game, known):
+    return workers_of_kind(request.param, game, known)
+
+
 @pytest.fixture(params=OTHERS)
 def other_workers(request, game, known):
     return workers_of_kind(request.param, game, known)
@@ -105,9 +114,9 @@ def content(episodes):
 # --- all workers ---------------------------------------------------------------------------------
 
 
-def test_every_episode_comes_once_and_is_the_same_in_every_kind_of_worker(workers, make):
+def test_every_episode_comes_once_and_is_the_same_in_every_kind_of_worker(all_workers, make):
     setup = make()
-    episodes = list(workers.play(setup, CHUNKS))
+    episodes = list(all_workers.play(setup, CHUNKS))
     assert sorted(each.number for each in episodes) == NUMBERS
     expected = {}
     for chunk in CHUNKS:
@@ -182,6 +191,22 @@ def test_a_checkpoint_is_measured_where_episodes_are_played(workers):
     assert reports[-1][0] == reports[-1][1]
 
 
+@pytest.mark.parametrize("kind", ["process", SLOW_RAY])
+def test_positions_are_searched_again_where_episodes_are_played(kind, game, known, tmp_path):
+    workers = workers_of_kind(kind, game, known)
+    small = SMALL | {"network_depth": 8, "playout_simulations": 8}
+    options = make_options(game, algorithm="muzero", inference="torch", **small)
+    network = export_model(new_network(game, options), game, backend="torch", rotates=True)
+    with Replay(tmp_path, game, schema=sequence_schema(game)) as replay:
+        for episode in Setup(game, options, None, iteration=1).play((0, 1, 2)):
+            replay.append(episode.number, episode.positions)
+        chunks = choose_chunks(replay.window(100), options, 2, 30)
+    job = Reanalysis(game, options, network, 1, chunks)
+    found = list(workers.play(job, [(number,) for number in chunks]))
+    assert content(found) == content(job.play(list(chunks)))
+    assert len(found) == len(chunks) > 2
+
+
 # --- workers that can die ------------------------------------------------------------------------
 
 
@@ -237,12 +262,12 @@ class Killer:
 
 
 def test_killed_workers_lose_nothing(other_workers, make, tmp_path):
-    chunks = [tuple(range(first, first + 4)) for first in range(0, 32, 4)]
-    with Killer(tmp_path, 1.0, most=4) as killer:
-        found = list(other_workers.play(make(seconds=0.25), chunks))
-    assert len(killer.killed) >= 2
+    chunks = [tuple(range(first, first + 4)) for first in range(0, 20, 4)]
+    with Killer(tmp_path, 0.5, most=2) as killer:
+        found = list(other_workers.play(make(seconds=0.2), chunks))
+    assert len(killer.killed) == 2
     assert os.getpid() not in killer.killed
-    assert sorted(each.number for each in found) == list(range(32))
+    assert sorted(each.number for each in found) == list(range(20))
 
 
 @pytest.mark.slow
@@ -333,6 +358,7 @@ def test_a_killed_training_leaves_no_workers_and_an_intact_folder(tmp_path, back
     assert all(number in run.replay for number in range(16))
 
 
+@pytest.mark.slow
 def test_the_error_of_a_script_without_a_guard_says_what_to_do(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(

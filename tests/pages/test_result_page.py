@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import errno
 import hashlib
 import json
 import os
@@ -20,6 +21,7 @@ from tests.pages.results import (
     hostile_game,
     numbers,
     read,
+    result_of,
     rising,
     search,
     ten_thousand,
@@ -205,8 +207,8 @@ def test_choices_that_visits_do_not_decide_leave_it_unknown(choice):
 
 
 @pytest.mark.parametrize("kind", SEARCHES)
-def test_every_kind_of_search_gives_a_page(kind, tmp_path):
-    result = SEARCHES[kind]()
+def test_every_kind_of_search_gives_a_page(kind, tmp_path, monkeypatch):
+    result = result_of(kind, monkeypatch)
     reader, data = read(result)
     assert data["chosen"] == result.action
     assert data["players"] == result.game.num_players
@@ -315,6 +317,23 @@ def test_a_folder_that_is_missing_is_named(tmp_path):
 def test_a_place_that_cannot_be_written_to_is_named():
     with pytest.raises(OSError, match=r"could not be written, and nothing was changed.*a\.html"):
         search().save("/proc/self/a.html")
+
+
+@pytest.mark.parametrize("name", ["a.html", "a.json"])
+@pytest.mark.parametrize("where", ["fsync", "replace"])
+def test_a_full_disk_leaves_the_old_page_and_nothing_else(tmp_path, monkeypatch, name, where):
+    target = tmp_path / name
+    target.write_text("old")
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, where, full)
+        with pytest.raises(OSError, match="nothing was changed: No space left on device"):
+            search().save(target)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    assert target.read_text() == "old"
 
 
 def test_a_page_that_cannot_be_made_leaves_the_old_one(tmp_path):

@@ -15,10 +15,71 @@ from tests.planning.test_calls import counting, step
 from tests.planning.test_planner import lines, planned
 from uctree import BrokenGame, Problem, Step, UctreeError, selection
 from uctree.game import CHANCE
+from uctree.planning.answers import answers_at_once
 from uctree.planning.planner import Planner
-from uctree.planning.problem import Answer, as_actions, stable_hash
+from uctree.planning.playouts import SeededPlayout
+from uctree.planning.problem import Answer, Question, as_actions, stable_hash
 
 pytestmark = pytest.mark.usefixtures("both_ways")
+
+
+# --- answers that come at once -------------------------------------------------------------------
+
+
+def drop(number, action):
+    """From 1 to 8 exactly; a coin falls behind "toss", and other players move after a "pass"."""
+    if action == "toss":
+        return Step(("coin", number), to_play=CHANCE)
+    if isinstance(number, tuple):
+        return Step(number[1] + action, (0.5, -0.5))
+    if action == "pass":
+        return Step(number, 1.0, to_play=1)
+    return Step(number + 1, np.array([number, 1.0]), over=number > 6)
+
+
+COIN = {
+    "actions": lambda number: ["add", "toss", "pass"] if number < 9 else [], "step": drop,
+    "chance": lambda coin: [(1, 0.25), (2, 0.75)], "num_players": 2,
+    "payoff_range": (-9, 9), "horizon": 6,
+}  # fmt: skip
+AT_ONCE = {
+    "value": {"value": lambda number: (number / 9, -1)},
+    "priors": {"value": lambda number: [1, 2], "actions": lambda n: [("add", 0.5), ("toss", 0.5)]},
+    "key": {"value": lambda number: (0, 0), "key": lambda number: number},
+    "playout": {"playout": lambda number, rng: [rng.random(), rng.random()]},
+    "seeded": {"playout": SeededPlayout(lambda number, seed: (seed % 7, seed % 5))},
+    "steps": {},
+    "steps and a key": {"key": lambda number: str(number)},
+}
+
+
+@pytest.mark.parametrize("functions", AT_ONCE.values(), ids=AT_ONCE)
+def test_answers_at_once_are_those_to_questions(functions):
+    problem = Problem(**(COIN | functions))
+    answer = answers_at_once(problem, 5)
+    asked = [(1, "add", 0), (1, "toss", 1), (("coin", 1), 2, CHANCE), (2, "pass", 1), (9, "add", 0),
+             (8, "add", 0)]  # fmt: skip
+    for number, (state, action, player) in enumerate(asked):
+        question = Question(number, 0, 0, state, action, (), player, 0, 100 + number)
+        wanted = problem.answer(question, seed=5)._replace(costs=None)
+        assert answer(state, action, player, 100 + number) == tuple(wanted)
+
+
+@pytest.mark.parametrize("name", ["step", "actions", "chance", "value", "playout"])
+def test_what_must_be_waited_for_is_no_answer_at_once(name):
+    async def later(*arguments):
+        return COIN.get(name, max)(*arguments)
+
+    functions = COIN | {"value" if name != "playout" else "playout": later}
+    answer = answers_at_once(Problem(**(functions | {name: lambda *given: later(*given)})), 5)
+    assert answer(1, "toss" if name == "chance" else "add", 0, 1) is None
+
+
+def test_answers_at_once_leave_out_what_is_known():
+    problem = counting(key=lambda number: number)
+    answer = answers_at_once(problem, 5, knows=lambda key: key == 2)
+    assert answer(1, "add", 0, 1) == (2, (0.0,), 0, False, (), None, None, None, None)
+    assert answer(2, "add", 0, 1)[4] == ("add", "double")
 
 
 # --- random playouts -----------------------------------------------------------------------------
@@ -183,13 +244,13 @@ def test_the_tree_stays_within_max_memory(in_flight):
         return Step(4 * number + action + 1, over=number > 10**6)
 
     problem = Problem(actions=lambda n: [0, 1, 2, 3], step=dig, value=lambda n: n % 7 / 7)
-    free = uctree.plan(problem, 0, num_simulations=1500, seed=1, in_flight=in_flight)
+    free = uctree.plan(problem, 0, num_simulations=500, seed=1, in_flight=in_flight)
     asked.clear()
     result = uctree.plan(
-        problem, 0, num_simulations=1500, seed=1, in_flight=in_flight, max_memory=60_000
+        problem, 0, num_simulations=500, seed=1, in_flight=in_flight, max_memory=20_000
     )
-    assert free.tree.num_bytes > 60_000 >= result.tree.num_bytes
-    assert result.simulations == 1500
+    assert free.tree.num_bytes > 20_000 >= result.tree.num_bytes
+    assert result.simulations == 500
     assert len(asked) == len(set(asked))
 
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import os
 import random
+import signal
+import time
+from pathlib import Path
 
 import pytest
 
+import uctree
 from tests.planning.test_planner import lines
 from tests.planning.test_proposals import adding, check_labels
+from uctree import Problem, Step
 from uctree.planning.planner import Planner
-
-pytestmark = pytest.mark.usefixtures("both_ways")
 
 
 def fails(question):
@@ -74,6 +79,7 @@ def run(problem, journal, luck, most, **arguments):
     "seed", [1, 2, *[pytest.param(n, marks=pytest.mark.slow) for n in range(3, 21)]]
 )
 @pytest.mark.parametrize("is_proposed", [False, True])
+@pytest.mark.usefixtures("both_ways")
 def test_no_answer_is_asked_twice_and_the_tree_is_the_same(tmp_path, seed, is_proposed):
     listed = {} if is_proposed else {"propose": None, "actions": lambda n: [1, 2, 3, 5, 8]}
     problem = adding(**listed)
@@ -87,3 +93,76 @@ def test_no_answer_is_asked_twice_and_the_tree_is_the_same(tmp_path, seed, is_pr
     assert planner.costs == {"usd": float(len(planner.book.failed))}
     wanted, _ = run(problem, tmp_path / "other.jsonl", 0, 10**6, **arguments)
     assert lines(planner.result()) == lines(wanted.result())
+
+
+# --- a plan in which everything goes wrong -------------------------------------------------------
+
+SECONDS = 0.5  # of patience with a call
+
+
+class Unsteady:
+    """A step that fails and hangs in the same places every time, and kills its process once."""
+
+    def __init__(self, log, num_steps):
+        self.log, self.left, self.seen = log, num_steps, set()
+
+    def __call__(self, number, action):
+        luck = random.Random(f"{number} {action}").random()
+        is_first = (number, action) not in self.seen
+        self.seen.add((number, action))
+        if luck < 0.25 and (is_first or luck < 0.04):  # some do so again
+            os.write(self.log, b"f")
+            raise OSError("the line is dead")
+        if luck > 0.97 and (is_first or luck > 0.99):
+            os.write(self.log, b"t")
+            time.sleep(2 * SECONDS)
+        self.left -= 1
+        if self.left == 0:
+            os.write(self.log, b"k")
+            os.kill(os.getpid(), signal.SIGKILL)
+        return Step(4 * number + action + 1, (number + action) % 7 / 7, over=number > 4**9)
+
+
+def unsteady(log, num_steps, journal):
+    problem = Problem(
+        actions=lambda number: (0, 1, 2, 3), value=lambda number: number % 5 / 5,
+        step=Unsteady(log, num_steps),
+    )  # fmt: skip
+    return uctree.plan(
+        problem, 0, num_simulations=2000, in_flight=50, seed=1, journal=journal, on_error="drop",
+        timeout=SECONDS, retries=1, backoff=0,
+    )  # fmt: skip
+
+
+def killed(log, num_steps, journal):
+    """Whether a plan in a process of its own was killed before it ended."""
+    child = os.fork()
+    if child == 0:
+        try:
+            unsteady(log, num_steps, journal)
+        finally:
+            os._exit(0)
+    _, status = os.waitpid(child, 0)
+    return os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
+
+
+@pytest.mark.slow
+def test_a_thousand_failures_timeouts_and_kills_change_nothing(tmp_path: Path):
+    journal, rng = tmp_path / "run.jsonl", random.Random(1)
+    log = os.open(tmp_path / "log", os.O_CREAT | os.O_APPEND | os.O_WRONLY)
+    num_killed = 0
+    while killed(log, rng.randrange(5, 50), journal):
+        num_killed += 1
+    events = (tmp_path / "log").read_bytes()
+    assert events.count(b"k") == num_killed > 50
+    assert min(events.count(b"f"), events.count(b"t")) > 100
+    assert len(events) > 1000
+    lines_read = [json.loads(line) for line in journal.read_text().splitlines()[1:]]
+    places = [(line["row"], line["index"]) for line in lines_read]
+    assert len(places) == len(set(places)) > 1500
+    found = unsteady(log, 0, journal)  # it asks nothing any more
+    assert len(journal.read_text().splitlines()) == len(places) + 1
+    wanted = unsteady(log, 0, tmp_path / "other.jsonl")
+    assert lines(found) == lines(wanted)
+    assert found.num_failed == wanted.num_failed > 50
+    os.close(log)

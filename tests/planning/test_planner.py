@@ -144,6 +144,46 @@ def test_answers_that_are_not_ordered_lose_no_simulation():
     assert (result.tree.edges["pending"][: result.tree.num_edges + 1] == 0).all()
 
 
+def digits(**functions):
+    """Numbers in base three without an end."""
+    given = {"actions": lambda number: [0, 1, 2], "value": lambda number: number % 7 / 7,
+             "step": lambda number, digit: Step(3 * number + digit + 1)}  # fmt: skip
+    return Problem(**(given | functions))
+
+
+@pytest.mark.parametrize(("ordered", "num_ended"), [(False, 59), (True, 21)])
+def test_a_late_answer_holds_up_nobody_unless_the_order_counts(ordered, num_ended):
+    problem, numbers, late = digits(), [], None
+    planner = Planner(problem, 0, num_simulations=60, in_flight=4, seed=1, ordered=ordered)
+    while questions := planner.ask():
+        for question in questions:
+            numbers.append(question.number)
+            if question.number == 20:
+                late = question
+            else:
+                planner.tell(question, problem.answer(question))
+    assert planner.simulations == num_ended
+    assert (max(numbers) == 23) == ordered  # no more than are in flight
+    planner.tell(late, problem.answer(late))
+    failing(planner, problem, lambda question: False)
+    assert planner.simulations == 60
+
+
+def test_kernels_are_compiled_once_for_all_problems():
+    def kernel(problem, start, **options):
+        planner = Planner(problem, start, num_simulations=3, seed=1, **options)
+        failing(planner, problem, lambda question: False)
+        return planner._search.composition.kernel
+
+    letters = Problem(
+        actions=lambda text: "abcdefg", step=lambda text, letter: Step(text + letter),
+        value=lambda text: 0.5, name="letters",
+    )  # fmt: skip
+    first = kernel(digits(), 0)
+    assert kernel(letters, "") is first
+    assert kernel(letters, "", backup=backup.maximum()) is not first
+
+
 # --- counting up, a problem of integers ----------------------------------------------------------
 
 

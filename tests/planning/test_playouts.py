@@ -8,6 +8,8 @@ from itertools import islice
 
 import pytest
 
+import uctree
+from tests.planning.counting import counting
 from uctree.planning.playouts import SeededPlayout, draws, one_of, weighed
 
 
@@ -42,3 +44,21 @@ def test_a_seeded_playout_is_called_as_any_other():
     state, seed = playout("here", random.Random(1))
     assert (state, seed) == playout("here", random.Random(1))
     assert 0 <= seed < 2**64
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_playouts_in_order_are_used_if_their_order_is_certain(tmp_path):
+    begun = []
+
+    def in_order(seed):
+        numbers = random.Random(seed)
+        begun.append(seed)
+        return lambda state: numbers.random()
+
+    problem = counting(value=None, playout=SeededPlayout(lambda state, seed: 0.5, in_order))
+    found = [uctree.plan(problem, 1, num_simulations=20, seed=3).edges for _ in range(2)]
+    assert (found[0] == found[1]).all()
+    assert begun[0] == begun[1]
+    for options in ({"in_flight": 2}, {"journal": tmp_path / "run.jsonl"}, {"retries": 1}):
+        uctree.plan(problem, 1, num_simulations=20, seed=3, **options)
+    assert len(begun) == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import numpy as np
 import pytest
@@ -156,3 +157,25 @@ def test_a_forged_file_is_refused(tmp_path, forge, what):
     treefile.write(path, header, arrays)
     with pytest.raises(UctreeError, match=what):
         uctree.plan(problem, 1, num_simulations=5, tree=path)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError, OSError])
+@pytest.mark.parametrize("where", ["fsync", "replace"])
+def test_a_tree_that_cannot_be_written_leaves_the_old_file(tmp_path, monkeypatch, where, error):
+    path = tmp_path / "plan.tree"
+    first = uctree.plan(counting(), 1, num_simulations=10, seed=1)
+    first.tree.save(path)
+    before = path.read_bytes()
+    second = uctree.plan(counting(), 1, num_simulations=20, tree=path)
+
+    def fail(*_):
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, where, fail)
+        with pytest.raises(error):
+            second.tree.save(path)
+    assert path.read_bytes() == before
+    assert os.listdir(tmp_path) == [path.name]
+    second.tree.save(path)
+    assert uctree.plan(counting(), 1, num_simulations=1, tree=path).tree.simulations == 31

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from uctree import specs
 from uctree.adapters.episodes import RunningEpisode, check_finite
 from uctree.adapters.objects import library
 from uctree.game import Game
@@ -21,7 +22,7 @@ def random_opponent(game: Game, state: Any, rng: np.random.Generator) -> int:
 
 
 def to_gymnasium(
-    game: Game,
+    game: Game | str,
     *,
     player: int = 0,
     opponent: Opponent = random_opponent,
@@ -39,6 +40,7 @@ def to_gymnasium(
         illegal: what an illegal action does: "end" the episode and pay `illegal_reward`, or "noop",
             nothing.
     """
+    game = specs.as_game(game)
     check_finite(game, "to_gymnasium")
     if illegal not in ("end", "noop"):
         raise ValueError(f'illegal is "end" or "noop"; got {illegal!r}')

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
+from itertools import islice
 from operator import attrgetter, methodcaller
 from typing import Any
 
@@ -30,10 +31,14 @@ def library(name: str, extra: str) -> Any:
 
 def cloning_problem(
     *,
-    actions: Callable[[Any], Sequence[Any]],
-    apply: Callable[[Any, Any], Step],
-    clone: Callable[[Any], Any],
+    actions: Callable[[Any], Iterable[Any]],
+    change: Callable[[Any, Any], Any],
+    clone: Callable[[Any], Any] | None,
     to_play: Callable[[Any], int],
+    over: Callable[[Any], Any] | None = None,
+    reward: Callable[[Any], Any] | None = None,
+    returns: Callable[[Any], Any] | None = None,
+    pays_at_end: bool = False,
     chance: Callable[[Any], Any] | None = None,
     num_players: int = 1,
     discount: float = 1.0,
@@ -43,34 +48,81 @@ def cloning_problem(
     """A problem whose steps change a copy of the state; a playout copies once.
 
     Args:
-        apply: `apply(state, action)` changes the state and says what it led to.
+        change: `change(state, action)` changes the state and returns the reward; if `clone` is
+            None it returns another state.
+        over: whether the episode has ended; without it, whether there are no actions.
+        reward: what the last step paid, if `change` does not say it.
+        returns: what was paid since the episode began, one number per player, instead of rewards.
+        pays_at_end: whether `returns` are 0 until the episode is over.
         functions: more arguments of `Problem`; `value` or `playout` replace the playouts.
     """
+    has_turns = num_players > 1 or chance is not None
+    nothing = (0.0,) * num_players
+
+    def totals(state: Any) -> tuple[float, ...]:
+        assert returns is not None
+        return _numbers(returns(state))
 
     def step(state: Any, action: Any) -> Step:
-        return apply(clone(state), action)
+        if clone is not None:
+            state = clone(state)
+        before = nothing if returns is None or pays_at_end else totals(state)
+        paid = change(state, action)
+        if clone is None:
+            state, paid = paid, None
+        is_over = over is not None and bool(over(state))
+        if reward is not None:
+            paid = reward(state)
+        elif returns is not None:
+            paid = nothing if pays_at_end and not is_over else _less(totals(state), before)
+        elif paid is None:
+            paid = nothing
+        if paid is not nothing and paid.__class__ is not float:
+            _check_reward(paid, num_players, action)
+        player = to_play(state) if has_turns and not is_over else 0
+        if player.__class__ is not int:
+            player = int(player)
+        return _new(Step, (state, paid, player, is_over))
 
-    def playout(state: Any, seed: int) -> list[float]:
-        returns, factor, numbers = [0.0] * num_players, 1.0, draws(seed)
-        state, mover = clone(state), to_play(state)
-        for _ in range(horizon):
+    # With `returns` and no discount, what a playout pays is the difference of two of them.
+    is_summed = returns is not None and discount == 1.0
+    reads_mover = chance is not None or (num_players > 1 and not is_summed)
+
+    def playout(state: Any, seed: int) -> Any:
+        mover = to_play(state) if reads_mover else 0
+        if clone is not None:
+            state = clone(state)
+        before = nothing if returns is None or pays_at_end else totals(state)
+        total, factor = [0.0] * num_players, 1.0
+        for draw in islice(draws(seed), horizon):
             if mover == CHANCE:
                 assert chance is not None
-                action = weighed(*as_outcomes(chance(state)), next(numbers))
+                action = weighed(*as_outcomes(chance(state)), draw)
             else:
                 legal = actions(state)
+                if legal.__class__ is not list and legal.__class__ is not tuple:
+                    legal = list(legal)
                 if not legal:
                     break
-                action = legal[next(numbers) * len(legal) >> 32]  # as `one_of`, without the call
-            state, reward, after, over = apply(state, action)
-            if reward != 0.0 and not _is_nothing(reward):
-                for player, part in enumerate(as_vector(reward, num_players, mover)):
-                    returns[player] += factor * part
-            factor *= discount
-            mover = after
-            if over:
+                action = legal[draw * len(legal) >> 32]  # as `one_of`, without the call
+            paid = change(state, action)
+            if clone is None:
+                state, paid = paid, None
+            if not is_summed:
+                if reward is not None:
+                    paid = reward(state)
+                elif returns is not None:
+                    now = totals(state)
+                    paid, before = _less(now, before), now
+                if paid is not None and not _is_nothing(paid):
+                    for player, part in enumerate(as_vector(paid, num_players, mover)):
+                        total[player] += factor * part
+                factor *= discount
+            if over is not None and over(state):
                 break
-        return returns
+            if reads_mover:
+                mover = to_play(state)
+        return _less(totals(state), before) if is_summed else total
 
     if not any(functions.get(name) for name in ("value", "values", "playout")):
         functions["playout"] = SeededPlayout(playout)
@@ -78,6 +130,10 @@ def cloning_problem(
         actions=actions, step=step, chance=chance, num_players=num_players, discount=discount,
         horizon=horizon, **functions,
     )  # fmt: skip
+
+
+def _less(now: tuple[float, ...], before: tuple[float, ...]) -> list[float]:
+    return [one - other for one, other in zip(now, before, strict=True)]
 
 
 def _is_nothing(reward: Any) -> bool:
@@ -137,52 +193,28 @@ def from_object(
     if reward is not None and returns is not None:
         raise TypeError("give reward= or returns=, not both")
 
-    read_player, read_over, list_legal = given.get("to_play"), given.get("over"), given["legal"]
-    make_step, read_reward, read_returns = given["step"], given.get("reward"), given.get("returns")
-
-    def mover(state: Any) -> int:
-        player = 0 if read_player is None else read_player(state)
-        return player if player.__class__ is int else int(player)
-
-    def is_over(state: Any) -> bool:
-        return read_over is not None and bool(read_over(state))
-
-    def actions(state: Any) -> Sequence[Any]:
-        found = list_legal(state)
-        return found if found.__class__ is list or found.__class__ is tuple else list(found)
-
-    def apply(state: Any, action: Any) -> Step:
-        before = None if read_returns is None else _numbers(read_returns(state))
-        reward = make_step(state, action)
-        if clone is None:
-            state, reward = reward, 0.0
-        if read_reward is not None:
-            reward = read_reward(state)
-        elif before is not None:
-            pairs = zip(_numbers(read_returns(state)), before, strict=True)  # type: ignore[misc]
-            reward = [after - earlier for after, earlier in pairs]
-        elif reward is None:
-            reward = 0.0
-        _check_reward(reward, num_players, action)
-        player = mover(state) if num_players > 1 or chance is not None else 0
-        return _new(Step, (state, reward, player, is_over(state)))
-
-    if is_over(thing) or (mover(thing) != CHANCE and not actions(thing)):
+    list_legal, has_ended = given["legal"], given.get("over")
+    to_move = given.get("to_play", lambda state: 0)
+    if (has_ended is not None and has_ended(thing)) or (
+        to_move(thing) != CHANCE and not list(list_legal(thing))
+    ):
         raise ValueError(f"the episode of this {type(thing).__name__} has ended: nothing to plan")
     problem = cloning_problem(
-        actions=actions, apply=apply, clone=given.get("clone", lambda state: state),
-        to_play=mover, chance=given.get("chance"), num_players=num_players,
+        actions=list_legal, change=given["step"], clone=given.get("clone"), over=has_ended,
+        to_play=to_move, reward=given.get("reward"), returns=given.get("returns"),
+        chance=given.get("chance"), num_players=num_players,
         **({"name": type(thing).__name__} | options),
     )  # fmt: skip
     start = thing if clone is None else given["clone"](thing)
-    look = None if mover(start) == CHANCE else partial(_refuse_sharing, problem, start)
-    return World(problem, start, mover(thing), first_look=look)
+    mover = int(to_move(thing))
+    look = None if mover == CHANCE else partial(_refuse_sharing, problem, start)
+    return World(problem, start, mover, first_look=look)
 
 
 def _refuse_sharing(problem: Problem, state: Any) -> None:
     """Raise BrokenGame if a step from a state changes the data among that state's attributes."""
     assert problem.actions is not None
-    action = problem.actions(state)[0]
+    action = next(iter(problem.actions(state)))
     before = image(parts_of_object(state) or state, objects=False)
     with suppress(Exception):  # it will fail again, where `plan` can say what happens then
         problem.step(state, action)
@@ -212,13 +244,18 @@ def _reader(thing: Any, name: str, part: Part) -> Callable[..., Any]:
     return methodcaller(part)
 
 
-def _numbers(given: Any) -> list[float]:
-    return [float(each) for each in given] if isinstance(given, Iterable) else [float(given)]
+def _numbers(given: Any) -> tuple[float, ...]:
+    """One number per player, or a single one; a copy, since steps may change a list."""
+    if given.__class__ is tuple or given.__class__ is list:
+        return tuple(given)
+    return tuple(map(float, given)) if isinstance(given, Iterable) else (float(given),)
 
 
 def _check_reward(reward: Any, num_players: int, action: Any) -> None:
     kind = reward.__class__
-    if kind is float or kind is int or (kind is tuple and len(reward) == num_players):
+    if kind is float or kind is int:
+        return
+    if (kind is tuple or kind is list) and len(reward) == num_players:
         return
     try:
         count = len(reward) if kind is tuple or kind is list else len(_numbers(reward))

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from operator import methodcaller
 from typing import Any
 
 from uctree.adapters.objects import cloning_problem, library
-from uctree.game import CHANCE, OVER, Game
+from uctree.game import CHANCE, Game
 from uctree.mcts import search
 from uctree.planning.calls import plan
 from uctree.planning.playouts import SeededPlayout
-from uctree.planning.problem import Step
 from uctree.planning.world import World
 
 
@@ -34,8 +34,7 @@ def from_openspiel(
     Args:
         thing: a `pyspiel.State`, a `pyspiel.Game`, or the name of a game such as `"chess"` or
             `"go(board_size=9)"`.
-        num_playouts: how many playouts the value of a state is the mean of. They run in C++ if
-            rewards come at the end and there is one player, or two with a constant sum.
+        num_playouts: how many playouts the value of a state is the mean of. They run in C++.
         value: the value of a state, one number per player, instead of playouts.
         key: as in `Problem`; `str` if the text of a state says all about it.
     """
@@ -47,28 +46,16 @@ def from_openspiel(
     if state.is_terminal():
         raise ValueError(f"this episode of {game.get_type().short_name} has ended: nothing to plan")
     pays_at_end = game.get_type().reward_model == _pyspiel().GameType.RewardModel.TERMINAL
-    nothing = (0.0,) * game.num_players()
-
-    def apply(state: Any, action: int) -> Step:
-        before = None if pays_at_end else state.returns()
-        state.apply_action(action)
-        over = state.is_terminal()
-        if before is not None:
-            reward = [now - then for now, then in zip(state.returns(), before, strict=True)]
-        else:
-            reward = state.returns() if over else nothing
-        return Step(state, reward, OVER if over else state.current_player(), over)
-
     name = game.get_type().short_name
     copied = _replayed if name in _BROKEN_CLONES else methodcaller("clone")
     evaluation: dict[str, Any] = {"value": value}
-    sums = _constant_sum(game)
-    if value is None and pays_at_end and (game.num_players() == 1 or sums is not None):
-        evaluation = {"playout": _compiled_playout(game, num_playouts, sums)}
+    if value is None:
+        evaluation = {"playout": _compiled_playout(game, num_playouts, copied, pays_at_end)}
     problem = cloning_problem(
-        actions=methodcaller("legal_actions"), apply=apply, clone=copied,
-        to_play=methodcaller("current_player"),
-        chance=_chance(game), num_players=game.num_players(), horizon=game.max_game_length() + 1,
+        actions=methodcaller("legal_actions"), clone=copied, over=methodcaller("is_terminal"),
+        change=lambda state, action: state.apply_action(action), returns=methodcaller("returns"),
+        to_play=methodcaller("current_player"), pays_at_end=pays_at_end, chance=_chance(game),
+        num_players=game.num_players(), horizon=game.max_game_length() + 1,
         payoff_range=_payoff_range(game) if pays_at_end else None, key=key,
         show=str, show_action=_show_action, name=name,
         dump=lambda state: state.serialize(), load=lambda text: game.deserialize_state(text),
@@ -167,21 +154,63 @@ def _show_action(state: Any, action: int) -> str:
     return str(state.action_to_string(state.current_player(), action))
 
 
-def _compiled_playout(game: Any, num_playouts: int, sums: float | None) -> SeededPlayout:
-    """Playouts in C++: what OpenSpiel's own search knows of its root after one simulation."""
-    pyspiel = _pyspiel()
+def _compiled_playout(
+    game: Any, num_playouts: int, copied: Callable[[Any], Any], pays_at_end: bool
+) -> SeededPlayout:
+    """Playouts in C++, by bots of OpenSpiel that take random actions.
+
+    Half of the time of a playout from a seed is the making of generators, so playouts whose order
+    is certain share one.
+    """
+    sums = _constant_sum(game)
+    if pays_at_end and (game.num_players() == 1 or sums is not None):
+        begin = partial(_by_search, game, num_playouts, sums)
+    else:
+        begin = partial(_by_play, game.num_players(), num_playouts, copied)
 
     def playout(state: Any, seed: int) -> list[float]:
-        evaluator = pyspiel.RandomRolloutEvaluator(num_playouts, seed >> 33)  # 31 bits are left
-        bot = pyspiel.MCTSBot(game, evaluator, 1.0, 1, 1, False, 0, False)
-        root = bot.mcts_search(state)
-        if sums is None:
-            return [root.total_reward]
-        values = [sums - root.total_reward] * 2
-        values[root.player] = root.total_reward
-        return values
+        return begin(seed)(state)
 
-    return SeededPlayout(playout)
+    return SeededPlayout(playout, begin)
+
+
+def _by_search(
+    game: Any, num_playouts: int, sums: float | None, seed: int
+) -> Callable[[Any], list[float]]:
+    """Returns of playouts: what OpenSpiel's own search knows of its root after one simulation."""
+    pyspiel = _pyspiel()
+    evaluator = pyspiel.RandomRolloutEvaluator(num_playouts, seed >> 33)  # 31 bits are left
+    search = pyspiel.MCTSBot(game, evaluator, 1.0, 1, 1, False, 0, False).mcts_search
+
+    def play(state: Any) -> list[float]:
+        root = search(state)
+        total: float = root.total_reward
+        if sums is None:
+            return [total]
+        return [total, sums - total] if root.player == 0 else [sums - total, total]
+
+    return play
+
+
+def _by_play(
+    num_players: int, num_playouts: int, copied: Callable[[Any], Any], seed: int
+) -> Callable[[Any], list[float]]:
+    """Returns of playouts: of episodes between bots, for any number of players and any rewards."""
+    pyspiel, numbers = _pyspiel(), random.Random(seed)
+    bots = [
+        pyspiel.make_uniform_random_bot(player, numbers.getrandbits(31))
+        for player in range(num_players)
+    ]
+
+    def play(state: Any) -> list[float]:
+        total = [0.0] * num_players
+        for _ in range(num_playouts):  # the last seed is that of chance
+            returns = pyspiel.evaluate_bots(copied(state), bots, numbers.getrandbits(31))
+            total = [one + other for one, other in zip(total, returns, strict=True)]
+        before = state.returns()
+        return [one / num_playouts - other for one, other in zip(total, before, strict=True)]
+
+    return play
 
 
 # --- out -----------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from uctree import specs
 from uctree.adapters.episodes import check_finite
 from uctree.adapters.objects import library
 from uctree.errors import BrokenGame
@@ -15,7 +16,7 @@ _registered: dict[str, Game] = {}
 LONGEST = 10_000  # plies, for games that state no `max_plies`
 
 
-def to_openspiel(game: Game, name: str | None = None, *, pays_at_end: bool = False) -> Any:
+def to_openspiel(game: Game | str, name: str | None = None, *, pays_at_end: bool = False) -> Any:
     """A `pyspiel.Game` of a game, registered as `uctree_` and its name.
 
     Its states are Python objects, so it serves OpenSpiel's algorithms, not speed.
@@ -26,6 +27,7 @@ def to_openspiel(game: Game, name: str | None = None, *, pays_at_end: bool = Fal
         pays_at_end: whether only the last step of an episode pays, which OpenSpiel's MCTS and some
             other algorithms require.
     """
+    game = specs.as_game(game)
     pyspiel = library("pyspiel", "spiel")
     check_finite(game, "to_openspiel")
     if game.payoff_range is None:

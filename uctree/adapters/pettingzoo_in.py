@@ -12,7 +12,6 @@ import numpy as np
 from uctree.adapters.cloning import same_observation
 from uctree.adapters.objects import HORIZON, cloning_problem, library
 from uctree.game import OVER
-from uctree.planning.problem import Step
 from uctree.planning.world import World
 
 NUM_WALKS, NUM_CHECKED = 3, 12  # walks, and steps of each, over which copies are compared
@@ -47,7 +46,7 @@ def from_pettingzoo(
         _check_copies(env, clone)
     options = {"name": str(env.metadata.get("name", type(env).__name__))} | options
     problem = cloning_problem(
-        actions=_legal, apply=_apply, clone=clone, to_play=_to_play,
+        actions=_legal, change=_step, clone=clone, over=_is_over, to_play=_to_play,
         num_players=len(env.possible_agents), horizon=horizon, **options,
     )  # fmt: skip
     return World(problem, clone(env), _to_play(env))
@@ -116,13 +115,18 @@ def _legal(env: Any) -> list[int]:
     return [first + int(place) for place in np.flatnonzero(mask)]
 
 
-def _apply(env: Any, action: int) -> Step:
+def _step(env: Any, action: int) -> list[float]:
+    """Make a step; the rewards of all agents."""
     env.step(action)
-    reward = [float(env.rewards.get(agent, 0.0)) for agent in env.possible_agents]
+    rewards = [float(env.rewards.get(agent, 0.0)) for agent in env.possible_agents]
     # Agents that are done step once more, with None, and leave.
     while env.agents and _is_done(env, env.agent_selection):
         env.step(None)
-    return Step(env, reward, _to_play(env), not env.agents)
+    return rewards
+
+
+def _is_over(env: Any) -> bool:
+    return not env.agents
 
 
 def _is_done(env: Any, agent: str) -> bool:
@@ -153,7 +157,7 @@ def _walk(env: Any, seed: int) -> list[Any]:
     for _ in range(NUM_CHECKED):
         if _to_play(env) == OVER:
             break
-        seen.append([env.observe(env.agent_selection), _apply(env, rng.choice(_legal(env))).reward])
+        seen.append([env.observe(env.agent_selection), _step(env, rng.choice(_legal(env)))])
     if before != [_drawn(generator) for generator in generators]:
         raise ValueError(
             "the environment draws its chance inside a step, without saying the probabilities, and "

@@ -7,17 +7,19 @@ from typing import Any
 
 import numpy as np
 
+from uctree import specs
 from uctree.adapters.episodes import RunningEpisode, check_finite
 from uctree.adapters.objects import library
 from uctree.game import Game
 
 
-def to_pettingzoo(game: Game) -> Any:
+def to_pettingzoo(game: Game | str) -> Any:
     """A `pettingzoo.AECEnv` whose agents `player_0`, ... are the players of a game.
 
     An observation is a dict of `observation` and `action_mask`, as in PettingZoo's classic games.
     Chance is drawn inside a step.
     """
+    game = specs.as_game(game)
     check_finite(game, "to_pettingzoo")
     return _env_class()(game)
 

@@ -238,14 +238,16 @@ def _file_name(budget: Budget, pair: tuple[int, ...]) -> str:
 def _check_folder(folder: Path, description: dict[str, Any]) -> None:
     """Raise UctreeError if a folder holds another grid."""
     path = folder / GRID_FILE
+    if not os.path.lexists(path):
+        return
+    if not path.is_file():  # reading a pipe would wait for ever
+        raise UctreeError(f"{path} is not a file; give another folder")
     try:
-        if not path.exists():
-            return
         found = parse_json(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UctreeError(f"{path}: {error.strerror}") from error
     except ValueError as error:
-        raise UctreeError(f"{path} is damaged: {error}; give another folder") from error
+        raise UctreeError(f"{path} is damaged: {error!s:.200}; give another folder") from error
     differing = [
         part
         for part in description
@@ -255,7 +257,7 @@ def _check_folder(folder: Path, description: dict[str, Any]) -> None:
         part = differing[0]
         was = found.get(part) if isinstance(found, dict) else found
         raise UctreeError(
-            f"{folder} holds the games of another grid: {part} is {was} in the folder and "
+            f"{folder} holds the games of another grid: {part} is {was!s:.200} in the folder and "
             f"{description[part]} now; give another folder, or the grid of this folder"
         )
 

@@ -145,7 +145,7 @@ def advise(
 
 
 def random_states(
-    game: Game, num_positions: int, seed: int = 0, root: State | None = None
+    game: Game | str, num_positions: int, seed: int = 0, root: State | None = None
 ) -> list[np.record]:
     """Different states in which a player has a choice, each from a random episode of its own.
 
@@ -153,6 +153,7 @@ def random_states(
         root: where the episodes begin, and the first of the returned states; by default the start
             of the game, which is not returned.
     """
+    game = specs.as_game(game)
     if num_positions < 1:
         raise UctreeError(f"the number of positions must be at least 1; got {num_positions}")
     _refuse_vectors(game)

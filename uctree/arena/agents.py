@@ -218,7 +218,7 @@ def _read_agent(text: str) -> Any:
             return _from_file(Path(f"{path}.py"), call)
         name, arguments = specs.split_call(text)
         if name == "search":
-            return specs.make("search", SearchAgent, ([], _search_options(arguments)))
+            return specs.make("search", SearchAgent, ([], read_search_options(arguments)))
     except UctreeError as error:
         raise UctreeError(f"agent {text}: {error}") from error
     return specs.read_rule(text, "agent", _makers())
@@ -255,7 +255,7 @@ def _from_file(path: Path, call: str) -> Any:
     return specs.make(name, maker, specs.read_arguments(arguments))
 
 
-def _search_options(arguments: str) -> dict[str, Any]:
+def read_search_options(arguments: str) -> dict[str, Any]:
     """The options in `search(...)`, rules as in Python, words with or without quotes."""
     try:
         call = ast.parse(f"f({arguments})", mode="eval").body

@@ -10,6 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from uctree.engine.treefile import replacing
 from uctree.errors import UctreeError
 
 
@@ -45,7 +46,8 @@ def write_files(folder: str | os.PathLike[str], texts: Mapping[str, str]) -> lis
     for path, text in zip(paths, texts.values(), strict=True):
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
+            with replacing(path) as file:  # a link in its place is replaced, not followed
+                file.write(text.encode())
         except OSError as error:
             raise UctreeError(f"{path}: {error.strerror}") from error
     return paths

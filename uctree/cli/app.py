@@ -276,6 +276,8 @@ def file_errors(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise UctreeError(f"{path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UctreeError(f"{path} is not text in UTF-8: {error}") from error
     except ValueError as error:
         raise UctreeError(str(error)) from error
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from uctree import specs
+from uctree.arena.reports import write_files
 from uctree.cli.app import Flag, app, counting_bar, file_errors, print_table
 from uctree.engine.jsontext import json_text
 from uctree.errors import UctreeError
@@ -69,8 +70,11 @@ def continuous(
         "summaries": [_finite(asdict(each)) for each in found], "first_budgets": first,
     }  # fmt: skip
     if output is not None:
-        (output / "table.json").write_text(json_text(report, indent=1) + "\n")
-        (output / "regret.svg").write_text(budgets.draw(found, f"{game}: stage regret"))
+        table, picture = (
+            json_text(report, indent=1) + "\n",
+            budgets.draw(found, f"{game}: stage regret"),
+        )
+        write_files(output, {"table.json": table, "regret.svg": picture})
     if json:
         print(json_text(report))
         return

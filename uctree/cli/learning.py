@@ -134,12 +134,25 @@ def _summary(run: Run, game: str) -> str:
         else:
             mine, theirs = numbers["mean_return"], numbers["opponent_return"]
             lines.append(f"  mean return {mine:.4g}; {name} {theirs:.4g}")
+    lines += _best_and_last(run, measured)
     folder, text = shlex.quote(str(run.folder)), shlex.quote(game)
     own = f" --game {text}" if specs.is_file(game) else ""
     lines.append(f"write a report: uctree report {folder}{own}")
     if run.game.environment is None:
         lines.append(f"play against it: uctree play {text} --run {folder}")
     return "\n".join(lines)
+
+
+def _best_and_last(run: Run, measured: list[dict[str, Any]]) -> list[str]:
+    """A line that names the strongest checkpoint, if a later one is weaker."""
+    strengths = {row["iteration"]: row["strength"] for row in measured if row["strength"]}
+    best, last = run.best_iteration(), max(strengths, default=None)
+    if best is None or last is None or best == last or best not in strengths:
+        return []
+    return [
+        f"  the strongest checkpoint is of iteration {best} (strength {strengths[best]:.4g}), the "
+        f"last one of iteration {last} ({strengths[last]:.4g}); both are kept"
+    ]
 
 
 @app.command

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from uctree import evaluators
+from uctree import evaluators, specs
 from uctree.engine.bindings import action_array, game_bindings
 from uctree.engine.compile import Kernel, compile_kernel, interpreted
 from uctree.engine.looks import look_at
@@ -51,7 +51,9 @@ class BackwardSolution:
     evaluations: int  # payoffs computed
 
 
-def solve_backward(game: Game, state: State | None = None, *, points: int = 16) -> BackwardSolution:
+def solve_backward(
+    game: Game | str, state: State | None = None, *, points: int = 16
+) -> BackwardSolution:
     """The actions from a state on if every mover foresees all best replies.
 
     Args:
@@ -59,6 +61,7 @@ def solve_backward(game: Game, state: State | None = None, *, points: int = 16) 
         points: how many points per coordinate of a decision are evaluated before climbing. Peaks
             narrower than the gaps between them may be missed.
     """
+    game = specs.as_game(game)
     solver = BackwardSolver(game, points)
     state = game.start() if state is None else game.copy(state)
     value = solver.value(state)
@@ -110,7 +113,7 @@ class BackwardSolver:
         known = table_of(self.game, "backward", MOST_KERNELS)
         key = (levels, self.is_frozen, interpreted())
         kernel: Kernel | None = known.get(key)
-        look_at(self.game)
+        look_at(self.game, self.states[0])
         if kernel is None or kernel.is_stale:
             solve: Callable[..., int] = no_level
             for _ in range(levels):
@@ -193,7 +196,7 @@ class BackwardSolver:
             memory = memory._replace(
                 states=StateViews(self.states), frames=self.frames.view(np.recarray)
             )
-        kernel.call(memory)
+        kernel.run(memory)
         self.evaluations += int(self.counts[PAID])
         if self.counts[WRONG]:
             what = {

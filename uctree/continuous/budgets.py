@@ -5,18 +5,19 @@ Every payoff and every gradient that a solver computes counts as one simulation.
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from uctree import backup, continuous, selection
+from uctree import backup, continuous, selection, specs
 from uctree.continuous import refine, regret
-from uctree.engine import treefile
 from uctree.engine.identity import describe_game, game_differences
+from uctree.engine.jsonlines import LineFile
 from uctree.engine.jsontext import json_text, parse_json
 from uctree.errors import UctreeError
 from uctree.game import Game
@@ -134,8 +135,9 @@ SOLVERS: dict[str, Solver] = {
 }
 
 
-def run(game: Game, solver: str, budget: int, seed: int) -> Run:
+def run(game: Game | str, solver: str, budget: int, seed: int) -> Run:
     """The path a solver finds with a budget, and its regret; None if it exceeded the budget."""
+    game = specs.as_game(game)
     path, evaluations = SOLVERS[solver](game, budget, seed)
     episode = game.replay(path)
     measured, payoff = None, None
@@ -158,7 +160,7 @@ def chosen_solvers(names: str) -> list[str]:
 
 
 def study(
-    game: Game,
+    game: Game | str,
     solvers: Sequence[str],
     budgets: Sequence[int],
     seeds: Iterable[int],
@@ -172,54 +174,73 @@ def study(
         file: one line of JSON per run, added as it ends, so that a stopped study can be resumed.
         progress: called with the number of finished runs and of all runs.
     """
+    game = specs.as_game(game)
     wanted = [(s, b, seed) for s in solvers for b in budgets for seed in seeds]
-    earlier = [] if file is None else _begin(file, game)
-    known = {(r.solver, r.budget, r.seed): r for r in earlier}
-    for number, each in enumerate(wanted):
-        if each not in known:
-            known[each] = run(game, *each)
-            if file is not None:
-                with open(file, "a") as lines:
-                    lines.write(json_text(asdict(known[each])) + "\n")
-        if progress is not None:
-            progress(number + 1, len(wanted))
+    known: dict[tuple[str, int, int], Run] = {}
+    with contextlib.ExitStack() as stack:
+        lines = None
+        if file is not None:
+            lines = stack.enter_context(contextlib.closing(LineFile(file, "study", BEGINNING)))
+            known = {(r.solver, r.budget, r.seed): r for r in _earlier_runs(lines, game)}
+        for number, each in enumerate(wanted):
+            if each not in known:
+                known[each] = run(game, *each)
+                if lines is not None:
+                    lines.append(json_text(asdict(known[each])))
+            if progress is not None:
+                progress(number + 1, len(wanted))
     return [known[each] for each in wanted]
 
 
-def _begin(file: Path, game: Game) -> list[Run]:
-    """The runs that a file holds; creates it if needed, and removes an incomplete last line."""
-    lines = file.read_text().splitlines() if file.exists() else []
-    runs = []
-    if lines:
-        try:
-            stored = dict(parse_json(lines[0])["game"])
-        except (ValueError, KeyError, TypeError):
-            raise UctreeError(
-                f"{file} was not written by a study of solvers; give another folder"
-            ) from None
-        differences = game_differences(stored, game, "in the file", "here")
-        if differences:
-            raise UctreeError(
-                f"{file} holds runs of another game ({differences[0]}); give another folder"
-            )
-        runs = [run for run in map(_run_from, lines[1:]) if run is not None]
-    with treefile.replacing(file) as fresh:
-        header = {"game": describe_game(game)}
-        for each in (header, *map(asdict, runs)):
-            fresh.write((json_text(each) + "\n").encode())
-    return runs
+BEGINNING = b'{"game":'  # the first bytes of every file
 
 
-def _run_from(line: str) -> Run | None:
-    """The run of a line; None for an incomplete line."""
+def _earlier_runs(file: LineFile, game: Game) -> list[Run]:
+    """The runs that a file holds; one without lines gets the first."""
+    if not file.lines:
+        file.append(json_text({"game": describe_game(game)}))
+        return []
+    try:
+        stored = dict(parse_json(file.lines[0])["game"])
+    except (ValueError, KeyError, TypeError):
+        raise UctreeError(
+            f"{file.path} was not written by a study of solvers; give another folder"
+        ) from None
+    differences = game_differences(stored, game, "in the file", "here")
+    if differences:
+        raise UctreeError(
+            f"{file.path} holds runs of another game ({differences[0]}); give another folder"
+        )
+    return [_run_from(line, file.path, number) for number, line in enumerate(file.lines[1:], 2)]
+
+
+def _run_from(line: bytes, path: Path, number: int) -> Run:
+    """The run of a line."""
     try:
         given = parse_json(line)
-        given["path"] = tuple(tuple(action) for action in given["path"])
+        values = {each.name: given[each.name] for each in fields(Run)}
+        if type(values["solver"]) is not str:
+            raise ValueError(f"solver is {values['solver']!r}")
+        for name in ("budget", "seed", "evaluations"):
+            if type(values[name]) is not int:
+                raise ValueError(f"{name} is {values[name]!r}")
         for name in ("regret", "payoff"):
-            given[name] = None if given[name] is None else tuple(given[name])
-        return Run(**given)
-    except (ValueError, KeyError, TypeError):
-        return None
+            if values[name] is not None:
+                values[name] = _numbers(values[name])
+        values["path"] = tuple(map(_numbers, values["path"]))
+    except (ValueError, KeyError, TypeError) as error:
+        what = f"{type(error).__name__}: {error}"
+        raise UctreeError(
+            f"{path}, line {number} is damaged ({what:.200}); without this line the study repeats "
+            "the run"
+        ) from None
+    return Run(**values)
+
+
+def _numbers(given: Any) -> tuple[float, ...]:
+    if type(given) is not list or not all(type(each) in (int, float) for each in given):
+        raise ValueError(f"expected numbers, not {given!r}")
+    return tuple(map(float, given))
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from uctree import specs
 from uctree.continuous.backward import BackwardSolver
 from uctree.engine.fingerprint import fingerprint
 from uctree.engine.recent import table_of
@@ -57,7 +58,11 @@ class Regret:
 
 
 def measure(
-    game: Game, path: Variation | Sequence[Any], *, state: State | None = None, points: int = 16
+    game: Game | str,
+    path: Variation | Sequence[Any],
+    *,
+    state: State | None = None,
+    points: int = 16,
 ) -> Regret:
     """The regret of a complete path, of all kinds.
 
@@ -66,6 +71,7 @@ def measure(
         state: where the path begins; the start of the game if omitted.
         points: as in `continuous.solve_backward`.
     """
+    game = specs.as_game(game)
     walk = _Walk(game, path, state)
     value, tolerance = _values(game, walk.states[0], points)
     stage = []
@@ -84,19 +90,28 @@ def measure(
 
 
 def stage_regret(
-    game: Game, path: Variation | Sequence[Any], *, state: State | None = None, points: int = 16
+    game: Game | str,
+    path: Variation | Sequence[Any],
+    *,
+    state: State | None = None,
+    points: int = 16,
 ) -> np.ndarray:
     """What the mover of every stage would gain by another action, given best replies."""
     return measure(game, path, state=state, points=points).stage
 
 
 def open_loop_regret(
-    game: Game, path: Variation | Sequence[Any], *, state: State | None = None, points: int = 16
+    game: Game | str,
+    path: Variation | Sequence[Any],
+    *,
+    state: State | None = None,
+    points: int = 16,
 ) -> np.ndarray:
     """What every player would gain by other actions if the others keep theirs.
 
     Deviations that make another player's action illegal do not count.
     """
+    game = specs.as_game(game)
     walk = _Walk(game, path, state)
     if game.is_continuous:
         solver = BackwardSolver(game, points, frozen=True)
@@ -112,7 +127,7 @@ def open_loop_regret(
 
 
 def sampled_gap(
-    game: Game,
+    game: Game | str,
     path: Variation | Sequence[Any],
     *,
     candidates: Sequence[Sequence[Any]] | None = None,
@@ -132,6 +147,7 @@ def sampled_gap(
             on the path, and beyond its end from the action space.
         include_path: add the path's own action at every stage.
     """
+    game = specs.as_game(game)
     walk = _Walk(game, path, state)
     if candidates is None:
         candidates = _drawn_candidates(game, walk, num_candidates, seed)
@@ -145,13 +161,14 @@ def sampled_gap(
 
 
 def sampled_equilibrium(
-    game: Game, state: State, candidates: Sequence[Sequence[Any]]
+    game: Game | str, state: State, candidates: Sequence[Sequence[Any]]
 ) -> tuple[list[Any], np.ndarray]:
     """The actions of max^n over a list of candidates per stage, and what they pay.
 
     The first wins a tie; candidates that are not legal are left out. The payoff is a mean over
     chance, and the list of actions ends at the first chance state.
     """
+    game = specs.as_game(game)
     tried = 0
 
     def worth(here: State, stage: int, action: Any) -> tuple[list[Any], np.ndarray]:

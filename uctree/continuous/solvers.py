@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from uctree import evaluators
+from uctree import evaluators, specs
 from uctree.continuous import refine as refinements
 from uctree.continuous.refine import Refinement, fitted, stages_of
 from uctree.engine.bindings import action_array, game_bindings
@@ -56,7 +56,7 @@ class LineSolution:
 
 
 def own_gradient_ascent(
-    game: Game,
+    game: Game | str,
     start: Any = None,
     *,
     state: State | None = None,
@@ -81,7 +81,7 @@ def own_gradient_ascent(
 
 
 def local_maxn(
-    game: Game,
+    game: Game | str,
     start: Any = None,
     *,
     state: State | None = None,
@@ -100,6 +100,7 @@ def local_maxn(
         step, axes, peaks, uphill: as in `refine.local_minimax`.
         start, state, seed: as in `own_gradient_ascent`.
     """
+    game = specs.as_game(game)
     kind = refinements.local_minimax(
         step, axes=axes, peaks=peaks, uphill=uphill, levels=stages_of(game)
     )
@@ -109,7 +110,7 @@ def local_maxn(
 
 
 def improved_line(
-    game: Game,
+    game: Game | str,
     kind: Refinement,
     start: Any = None,
     *,
@@ -119,6 +120,7 @@ def improved_line(
     seed: int = 0,
 ) -> LineSolution:
     """A line that a refinement improved `num_times` times, without a tree."""
+    game = specs.as_game(game)
     kind = fitted(kind, game)
     begin = game.start() if state is None else game.copy(state)
     line = _drawn_line(game, begin, seed) if start is None else game.replay(start, begin).actions
@@ -134,7 +136,7 @@ def improved_line(
     if kernel.interpreted:
         arguments[:2] = work.view(np.recarray), StateViews(states)
     with np.errstate(over="ignore"):
-        status = int(kernel.call(*arguments))
+        status = int(kernel.run(*arguments))
     if status != DONE:
         raise BrokenGame(
             f"{game.name}: a line of vectors does not end within max_plies="
@@ -149,7 +151,7 @@ def _improver(game: Game, kind: Refinement, arguments: tuple[Any, ...]) -> Kerne
     known = table_of(game, "improvers", MOST_KERNELS)
     key = kind.key, work_shape(arguments[0]), interpreted()
     kernel: Kernel | None = known.get(key)
-    look_at(game)
+    look_at(game, arguments[1][0])
     if kernel is None or kernel.is_stale:
         bound = game_bindings(game, evaluators.playout()) | kind.bindings()
         label = f"{game.name}: {kind.name}"

@@ -158,7 +158,7 @@ class _Compiled:
         self.play.actions[:] = action_array(self.game)
         if np.ndim(action):
             self.play.actions[0] = action
-        return int(self.kernel.call(OPERATIONS.index(name), number, self.call))
+        return int(self.kernel.run(OPERATIONS.index(name), number, self.call))
 
 
 def _compile(case: Case) -> _Compiled | None:

@@ -27,6 +27,7 @@ from uctree.game import Game, State
 
 EPISODES = 20
 LIMITS = Limits(steps=80, plies=500, inspected=12, seconds=0.15)
+FROM_A_STATE = Limits(steps=40, plies=250, inspected=6, seconds=0.05)
 LARGE_DATA = 10**7  # bytes that would take too long to compare
 
 # A search keeps the contract of `max_plies` itself: it cuts playouts there.
@@ -40,11 +41,15 @@ LOCAL = {
 }  # fmt: skip
 
 
-def refuse_broken(game: Game) -> None:
-    """Raise BrokenGame if a few episodes of a game break its contract."""
-    finding = first_breach(game)
+def refuse_broken(game: Game, state: State | None = None) -> None:
+    """Raise BrokenGame if a few episodes, from the start or a state, break the contract."""
+    finding = first_breach(game, state)
     if finding is not None:
-        after = f"\n  after the actions {shortened(finding.actions)}" if finding.actions else ""
+        actions, where = (
+            shortened(finding.actions),
+            "" if state is None else " from the given state",
+        )
+        after = f"\n  after the actions {actions}{where}" if finding.actions or where else ""
         raise BrokenGame(
             f"{game.name}: {finding.rule}: {indented(finding.message)}{after}\n  {finding.cure}\n"
             "  uctree.check(game) says more; check=False searches without this look at the game"
@@ -53,7 +58,7 @@ def refuse_broken(game: Game) -> None:
 
 def first_breach(game: Game, state: State | None = None) -> Finding | None:
     """The first error in a few random episodes from the start, or from another state."""
-    case = Case(game, seed=0, limits=LIMITS)
+    case = Case(game, seed=0, limits=LIMITS if state is None else FROM_A_STATE)
     case.looks = COMPILED_LOOKS
     is_small = sum(array.nbytes for array in game.data) < LARGE_DATA
     before = digest_of(game.data) if is_small else ""

@@ -59,7 +59,7 @@ def rule_speed(game: Game | str, *, seconds: float = 0.3, seed: int = 0) -> Rule
     kernel = compile_kernel(time_rules, bound, (bench, 0, 1), label=f"{game.name}: rule speed")
 
     def run(operation: int, repeats: int) -> int:
-        count = int(kernel.call(bench, operation, repeats))
+        count = int(kernel.run(bench, operation, repeats))
         if count < 0:
             raise BrokenGame(f"the rules of {game.name} are wrong; print uctree.check(game)")
         return count

@@ -45,6 +45,7 @@ def game_bindings(game: Game, evaluator: Evaluator, notes_actions: bool = False)
         "IS_ENDLESS_BAD": game.max_plies is None and evaluator.max_plies is None,
         "TAKES_PRIORS": False,
         "HAS_BATCH_EVALUATOR": evaluator.batch is not None,
+        "IMAGINES": False,  # unless the evaluator is a learned model
         "NOTES_ACTIONS": notes_actions,
         "evaluate_state": _no_function,
     }

@@ -26,9 +26,9 @@ import numpy as np
 
 from uctree.engine.disk_cache import load_entry, save_entry, versions
 from uctree.engine.fields import teach_numba
-from uctree.engine.fingerprint import fingerprint
+from uctree.engine.fingerprint import Contents, fingerprint
 from uctree.engine.inlining import one_piece
-from uctree.engine.interrupts import never_lost
+from uctree.engine.interrupts import armed, never_lost
 from uctree.engine.notices import compiling
 from uctree.engine.passes import kernel_passes
 from uctree.engine.reach import (
@@ -43,6 +43,7 @@ from uctree.engine.reach import (
     reached_functions,
 )
 from uctree.engine.recent import Recent
+from uctree.engine.shortcuts import shortcuts
 from uctree.engine.watch import Watch
 from uctree.errors import BrokenGame
 
@@ -59,9 +60,23 @@ class Kernel:
     interpreted: bool = False  # NUMBA_DISABLE_JIT=1: plain Python
 
     @property
+    def entry(self) -> Callable[..., Any]:
+        """As `call`, but types are not looked at: for arguments of exactly those it is made for.
+
+        A call takes 0.3 to 0.5 µs less, of 0.7 to 1.2, which counts if it is a single simulation.
+        """
+        made = getattr(self.call, "overloads", None)
+        return next(iter(made.values())).entry_point if made else self.call
+
+    @property
     def is_stale(self) -> bool:
         """Whether a name, function or array that it was made from has changed since."""
         return self.watch.has_changed()
+
+    def run(self, *arguments: Any) -> Any:
+        """What a call returns; a second Ctrl-C ends the process if a rule in it never returns."""
+        with armed():
+            return self.call(*arguments)
 
 
 def interpreted() -> bool:
@@ -208,7 +223,7 @@ def _compiled(
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", numba.core.errors.NumbaWarning)
-                with one_piece(dispatcher.py_func.__qualname__):
+                with shortcuts(), one_piece(dispatcher.py_func.__qualname__):
                     dispatcher.compile(signature)
             dispatcher.disable_compile()
             for content, inner in made.items():
@@ -257,13 +272,13 @@ def _dispatcher(
     import numba
 
     teach_numba()
-    contents: dict[int, tuple[str, bool, bool]] = {}
+    contents, found = Contents(bindings), {}
     made: dict[Any, Any] = {}
 
     def known(inner: types.FunctionType) -> Any | None:
         if name is None or inner is function:
             return None
-        content = contents[id(inner)] = fingerprint(inner, bindings).name, debug, allocates
+        content = found[id(inner)] = contents.of(inner), debug, allocates
         return _functions.get(content)
 
     def jit(inner: types.FunctionType, original: types.FunctionType) -> Any:
@@ -286,8 +301,8 @@ def _dispatcher(
         options["forceinline"] = kernel and not hasattr(inner, "is_never_inlined")
         options |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
         dispatcher = numba.njit(**options)(inner)
-        if id(original) in contents:
-            made[contents[id(original)]] = dispatcher
+        if id(original) in found:
+            made[found[id(original)]] = dispatcher
         return dispatcher
 
     return _Translator(bindings, jit, known).translate(function), made

@@ -59,14 +59,17 @@ class Composition:
         return manifest
 
 
-def compose(game: Game, options: Options, *, many: bool = False) -> Composition:
+def compose(
+    game: Game, options: Options, *, many: bool = False, state: np.record | None = None
+) -> Composition:
     """The kernel for these options, from memory, from disk, or compiled now.
 
     Args:
         many: whether the kernel searches many trees, whose records may be smaller.
+        state: where the first search begins, if that is known.
     """
     if options.check:
-        look_at(game)
+        look_at(game, state)
     layout = options.layout(game, many=many)
     widening = options.widening
     # Whatever `bindings` and the dtypes below depend on; tests/engine/test_compose.py compares.
@@ -119,6 +122,9 @@ def batch_of(storage: Storage, work: Workspace, queue: EvaluationQueue, rngs: np
         stack=queue.stack,
         answers=queue.answers,
         asked=queue.asked,
+        questions=queue.questions,
+        rewards=queue.rewards,
+        turns=queue.turns,
         leaves=queue.leaves,
         controls=queue.control,
         requested_states=queue.requested_states,

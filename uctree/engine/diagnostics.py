@@ -14,6 +14,7 @@ from uctree.engine.reach import place_of_error
 from uctree.engine.workspace import Workspace
 from uctree.errors import IllegalAction
 from uctree.game import ENDLESS, LARGEST, Game
+from uctree.kernels.answers import HIDDEN_STATE
 from uctree.kernels.status import (
     BAD_ACTION,
     BAD_CHANCE,
@@ -86,6 +87,8 @@ def with_path(
     game = composition.game
     depth = int(work.work["depth"][0])
     taken = [game.plain_action(tree.action(edge)) for edge in path["edge"][:depth]]
+    if game.dtype == HIDDEN_STATE:  # nobody else knows these states
+        return f"{game.name}: {what}. It happened after the actions {taken} from the root"
     state, count, found = _replayed(game, tree.state, taken)
     if game.is_continuous:
         taken = [action.tolist() for action in taken]

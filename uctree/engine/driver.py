@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from uctree import specs
 from uctree.engine import interrupts
 from uctree.engine.compile import Kernel, compile_kernel, interpreted
 from uctree.engine.compose import Composition, batch_of, compose, num_blocks
@@ -163,17 +164,23 @@ class Driver:
         """The queue of the first worker; Python evaluators have no other."""
         return self.workers[0].queue
 
-    def run_kernel(self, workers: list[Worker] | None = None) -> int:
+    def run_kernel(
+        self, workers: list[Worker] | None = None, *, first: int | None = None
+    ) -> int:  # fmt: skip
         """Call the kernel and grow the storage as needed.
 
         Returns WAITING if leaves are to be evaluated, else DONE.
+
+        Args:
+            first: the status of a call that was made already, of a single thread.
         """
         workers = workers or self.workers
         queue = workers[0].queue
         while True:
             try:
                 if len(workers) == 1:
-                    status = self._call_one(workers[0])
+                    status = self._call_one(workers[0]) if first is None else first
+                    first = None
                     if status in (DONE, WAITING) and not queue.is_paused:
                         return status  # the usual case first: often this is one simulation
                     statuses = [status]
@@ -198,12 +205,40 @@ class Driver:
                 self.clear()
                 raise out_of_memory(self.composition.game) from error
 
+    def runner(self) -> Callable[[], int]:
+        """`run_kernel` for as long as the driver exists; it takes a microsecond less.
+
+        That counts in a plan, where a call often is a single simulation.
+        """
+        worker, storage = self.workers[0], self.storage
+        kernel, queue, data = worker.composition.kernel, worker.queue, worker.composition.game.data
+        if kernel.interpreted or len(self.workers) > 1 or queue.generation is not None:
+            return self.run_kernel
+        call, logits, values = kernel.entry, queue.logits, queue.values
+
+        def run() -> int:
+            if worker._shown is not storage or worker._shown_version != storage.version:
+                return self.run_kernel()
+            try:
+                status: int = call(worker._frame.words, logits, values, data)  # type: ignore[union-attr]
+            except BaseException:
+                self.clear()
+                raise
+            if status in (DONE, WAITING) and not queue.is_paused:
+                return status
+            return self.run_kernel(first=status)
+
+        return run
+
     def evaluate(self) -> None:
         """Let the Python evaluator evaluate the requested leaves."""
-        began = time.perf_counter()
+        began, queue = time.perf_counter(), self.queue
         try:
-            with interrupts.allowed():
-                self.queue.evaluate()
+            if queue.answer is not None:
+                queue.evaluate()  # a short call, after which Ctrl-C takes effect
+            else:
+                with interrupts.allowed():
+                    queue.evaluate()
         except BaseException:
             self.clear()
             raise
@@ -526,12 +561,17 @@ class BatchedSearch:
     PIECE_SECONDS = 0.02
     FIRST_PIECE = 64  # simulations, of all trees
 
-    def __init__(self, game: Game, num_trees: int, **options: Any) -> None:
+    def __init__(
+        self, game: Game | str, num_trees: int, *, keeps_trees: bool = True, **options: Any
+    ) -> None:
         """
         Args:
+            keeps_trees: whether `tree` can be called. Else the trees of a Gumbel search take less
+                memory: they forget the priors of actions that their budgets cannot reach.
             options: as in `search`: `evaluator`, `selection`,
                 `root_selection`, `root_noise`, `leaves`, `solver` and the like.
         """
+        game = specs.as_game(game)
         if num_trees < 1:
             raise ValueError(f"num_trees must be at least 1; got {num_trees}")
         if game.is_continuous:
@@ -539,7 +579,7 @@ class BatchedSearch:
                 f"a batched search is for actions that are numbers; those of {game.name} are "
                 "vectors: search its states one by one"
             )
-        self.num_trees = num_trees
+        self.num_trees, self._keeps_trees = num_trees, keeps_trees
         self.options: Options = resolve(game, **options)
         self._latent = None
         if self.options.evaluator.model is None:
@@ -563,8 +603,9 @@ class BatchedSearch:
         self._has_pieces = self.options.evaluator.batch is None
         self._budgets = np.zeros(num_trees, np.int64)
         self._pieces, self._num_begun = Pieces(self.FIRST_PIECE), 0  # of all trees
-        worker.queue.queues["stops_when_ready"] = self._has_pieces
+        self._are_cut = False  # whether some budgets have several pieces
         worker.queue.queues["resumes_first"] = True  # answers come in batches
+        worker.queue.queues["keeps_priors"] = keeps_trees
         if self._latent is not None:
             roots = self._storage.root_arrays["roots"]
             worker.queue.answer = partial(self._latent.answer, roots=roots)
@@ -612,54 +653,60 @@ class BatchedSearch:
         queues["seed"][index] = np.arange(len(index), dtype=np.uint64) + np.uint64(seed % 2**64)
         queues["has_noise"][index] = noise
         self._num_searching = int(np.count_nonzero(queues["phase"]))
-        if self._has_pieces and not self.composition.layout.priors:  # no root is prepared
-            queues["budget"][index] = self._take_pieces(index)
+        if self._has_pieces:
+            piece = min(num_simulations, self._piece())
+            queues["piece"][index] = piece
+            self._num_begun += piece * len(index)
+            self._are_cut |= piece < num_simulations
 
     def step(self) -> np.ndarray:
         """Evaluate one batch of leaves; returns the trees whose budgets are now used up."""
+        with interrupts.postponed(), interrupts.armed():
+            return self._step()
+
+    def _step(self) -> np.ndarray:
+        """As `step`, in a block in which Ctrl-C waits."""
         driver = self._driver
-        with interrupts.postponed():
-            try:
-                began = time.perf_counter()
-                if driver.run_kernel() == WAITING:
-                    driver.evaluate()
-                elif self._has_pieces:
-                    self._size_pieces(time.perf_counter() - began)
-                interrupts.check()
-            except BaseException:
-                self._stop()
-                raise
-            return self._finished() if driver.queue.take_stopped() else _NO_TREES
+        try:
+            began = time.perf_counter()
+            if driver.run_kernel() == WAITING:
+                driver.evaluate()
+            elif self._has_pieces:
+                self._size_pieces(time.perf_counter() - began)
+            interrupts.check()
+        except BaseException:
+            self._stop()
+            raise
+        return self._finished() if driver.queue.take_stopped() else _NO_TREES
 
     def _finished(self) -> np.ndarray:
         """The trees whose budgets are used up; those with a new root begin theirs."""
         driver, phases = self._driver, self._driver.queue.queues["phase"]
         driver.begin_budgets([0, 0])
-        if self._has_pieces:
+        if self._are_cut:
             self._begin_pieces()
         done = np.flatnonzero(phases == FINISHED)
         phases[done] = IDLE
         self._num_searching -= len(done)
         if not self._num_searching:
+            self._are_cut = False
             driver.stop_evaluator()
         return done
 
-    def _take_pieces(self, trees: np.ndarray) -> np.ndarray:
-        """How many simulations each of these trees may begin in the next call of the kernel."""
-        simulations = self._storage.tree_arrays()["heads"]["simulations"][trees, 0]
-        simulations[self._driver.queue.queues["phase"][trees] == RESET] = 0
-        share = max(1, self._pieces.size // self._num_searching)
-        pieces = np.minimum(share, self._budgets[trees] - simulations)
-        self._num_begun += int(pieces.sum())
-        return pieces
+    def _piece(self) -> int:
+        """How many simulations a tree may begin before the next look at the clock."""
+        return max(1, self._pieces.size // self._num_searching)
 
     def _begin_pieces(self) -> None:
         """Let every tree continue that is not solved and whose budget is not used up."""
         queues, heads = self._driver.queue.queues, self._storage.tree_arrays()["heads"]
-        is_searching = np.isin(queues["phase"], (SEARCHING, FINISHED)) & (queues["is_solved"] == 0)
-        trees = np.flatnonzero(is_searching & (heads["simulations"][:, 0] < self._budgets))
-        heads["remaining"][trees, 0] = self._take_pieces(trees)
-        queues["phase"][trees] = SEARCHING
+        left = self._budgets - heads["simulations"][:, 0]
+        goes_on = (queues["phase"] == FINISHED) & (queues["is_solved"] == 0) & (left > 0)
+        if goes_on.any():
+            pieces = np.minimum(left[goes_on], self._piece())
+            heads["remaining"][goes_on, 0] = pieces
+            queues["phase"][goes_on] = SEARCHING
+            self._num_begun += int(pieces.sum())
 
     def _size_pieces(self, seconds: float) -> None:
         """Adapt the pieces to the seconds that the last ones took."""
@@ -706,9 +753,9 @@ class BatchedSearch:
 
     def run(self) -> None:
         """Let all trees use up their budgets."""
-        with interrupts.postponed():
+        with interrupts.postponed(), interrupts.armed():
             while self._num_searching:
-                self.step()
+                self._step()
 
     # Reading.
 
@@ -747,6 +794,8 @@ class BatchedSearch:
 
     def tree(self, number: int) -> Tree:
         """A copy of one of the trees, as `search` would have grown it, with nothing in flight."""
+        if not self._keeps_trees:
+            raise ValueError("this search has forgotten parts of its trees; got keeps_trees=False")
         view = self._view(number)
         block = root_block(view)
         used = int(view.head["used"][0])

@@ -178,6 +178,51 @@ class _FingerprintWriter:
         self.is_outside = around
 
 
+class Contents:
+    """The fingerprints of functions that reach each other, each computed from those it reaches."""
+
+    def __init__(self, bindings: dict[str, Any]) -> None:
+        self.bindings = bindings
+        self._known: dict[int, str] = {}
+        self._alive: list[Any] = []  # ids in `_known` are valid while their objects are alive
+        self._path: list[int] = []  # of the functions being written
+        self._in_circles: set[int] = set()  # those that reach themselves
+
+    def of(self, function: types.FunctionType) -> str:
+        """The fingerprint of a function with its unbound names bound."""
+        key = id(function)
+        if key in self._known:
+            return self._known[key]
+        if key in self._path:
+            self._in_circles.update(self._path[self._path.index(key) :])
+            return ""
+        self._path.append(key)
+        writer = _PartWriter(self)
+        writer.write(function)
+        self._path.pop()
+        name = writer.digest.hexdigest()
+        if key in self._in_circles:  # what it was made of is not complete
+            name = fingerprint(function, self.bindings).name
+        self._alive.append(function)
+        self._known[key] = name
+        return name
+
+
+class _PartWriter(_FingerprintWriter):
+    """Writes one function, and those it reaches as their fingerprints."""
+
+    def __init__(self, contents: Contents) -> None:
+        super().__init__(contents.bindings)
+        self._contents, self._is_inside = contents, False
+
+    def _write_function(self, function: types.FunctionType) -> None:
+        if self._is_inside:
+            self.text("function", self._contents.of(function))
+            return
+        self._is_inside = True
+        super()._write_function(function)
+
+
 class _SourceWriter(_FingerprintWriter):
     def _version(self, module: types.ModuleType) -> str:
         return ""

@@ -137,10 +137,7 @@ def find_spec(game: Game) -> str | None:
     'nim(heaps=(2, 3), misere=False)'
     """
     wanted = game if game.view is None else game.view.windowed
-    rules = game.rules if game.view is None else game.view.game.rules
-    module = rules.step.__module__
-    package, _, name = module.rpartition(".")
-    factory = vars(sys.modules.get(module)).get(name) if package == "uctree.games" else None
+    name, factory = _factory_of(game if game.view is None else game.view.game)
     if factory is None:
         return None
     reduced = None
@@ -153,6 +150,19 @@ def find_spec(game: Game) -> str | None:
         if same:
             return f"{name}({_listed(factory, arguments)})"
     return None
+
+
+def _factory_of(game: Game) -> tuple[str, Any]:
+    """The function of `uctree.games` in whose module the rules of a game are, and its name.
+
+    A game may have rules in several modules; one of them has a function of its own name.
+    """
+    for function in vars(game.rules).values():
+        module = getattr(function, "__module__", None) or ""
+        package, _, name = module.rpartition(".")
+        if package == "uctree.games" and name in vars(sys.modules[module]):
+            return name, vars(sys.modules[module])[name]
+    return "", None
 
 
 def _listed(factory: Callable[..., Game], arguments: dict[str, Any]) -> str:
@@ -177,7 +187,8 @@ def _guesses(game: Game, factory: Callable[..., Game]) -> Iterator[dict[str, Any
     if game.view is not None:
         closed["view"] = game.view.size
     sequences = [tuple(v.tolist()) for v in closed.values() if getattr(v, "ndim", 0) == 1]
-    in_name: list[Any] = re.findall(r"[A-Za-z_]\w*", game.name)
+    in_name: list[Any] = [part.strip() for part in re.findall(r"[^(),]+", game.name)]
+    in_name += re.findall(r"[A-Za-z_]\w*", game.name)
     for number in re.findall(r"\d+(?:\.\d+)?", game.name):
         in_name.append(float(number) if "." in number else int(number))
     defaults = {name: each.default for name, each in inspect.signature(factory).parameters.items()}

@@ -29,50 +29,9 @@ def one_piece(kernel_name: str) -> Iterator[None]:
             return
         codegen._library_class = _Libraries(usual, kernel_name)
         try:
-            with _sizes_remembered(), _options_compared_fast():
-                yield
+            yield
         finally:
             del codegen._library_class
-
-
-@contextlib.contextmanager
-def _sizes_remembered() -> Iterator[None]:
-    """A context in which Numba asks LLVM once for the size of each type, not hundreds of times."""
-    from numba.core.base import BaseContext
-
-    usual, sizes = BaseContext.get_abi_sizeof, {}
-
-    def get_abi_sizeof(self: Any, kind: Any) -> int:
-        if kind not in sizes:
-            sizes[kind] = usual(self, kind)
-        return sizes[kind]
-
-    with _replaced(BaseContext, "get_abi_sizeof", get_abi_sizeof):
-        yield
-
-
-@contextlib.contextmanager
-def _options_compared_fast() -> Iterator[None]:
-    """A context in which Numba compares equal options of compilation without their defaults."""
-    from numba.core.targetconfig import TargetConfig
-
-    usual = TargetConfig.__eq__
-
-    def compare(self: Any, other: Any) -> bool:
-        return (type(self) is type(other) and self._values == other._values) or usual(self, other)
-
-    with _replaced(TargetConfig, "__eq__", compare):
-        yield
-
-
-@contextlib.contextmanager
-def _replaced(kind: type, name: str, method: Any) -> Iterator[None]:
-    usual = getattr(kind, name)
-    setattr(kind, name, method)
-    try:
-        yield
-    finally:
-        setattr(kind, name, usual)
 
 
 def _is_as_expected(library: type) -> bool:

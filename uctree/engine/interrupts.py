@@ -9,6 +9,7 @@ Other threads never see Ctrl-C.
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]  # `signal` makes enums, which takes 2 us
 import _thread
 import contextlib
 import os
@@ -21,15 +22,18 @@ from concurrent.futures import Future, wait
 from types import FrameType, TracebackType
 from typing import Any
 
+_SIGINT = int(signal.SIGINT)
+_main = threading.main_thread().ident
+
 
 def _is_main() -> bool:
-    return threading.get_ident() == threading.main_thread().ident
+    return _thread.get_ident() == _main
 
 
 # --- safe points ---------------------------------------------------------------------------------
 
 
-class _Keyboard:
+class Keyboard:
     """What is known of Ctrl-C in the main thread."""
 
     handler: Callable[[int, FrameType | None], Any] = staticmethod(signal.default_int_handler)
@@ -41,7 +45,7 @@ class _Keyboard:
     is_impatient = False  # a second one came while it was shielded
 
 
-_keyboard = _Keyboard()
+_keyboard = Keyboard()
 
 
 def _note(number: int, frame: FrameType | None) -> None:
@@ -68,6 +72,14 @@ def check() -> None:
         _deliver(sys._getframe())
 
 
+def keyboard() -> Keyboard:
+    """That of this thread, for loops in which `allowed` would take too long: they do what it does.
+
+    Only in the main thread it is the one that Ctrl-C changes.
+    """
+    return _keyboard if _is_main() else Keyboard()
+
+
 def was_forced() -> bool:
     """Whether a second Ctrl-C took effect inside the current block, not at a safe point."""
     return _keyboard.is_forced and _is_main()
@@ -81,21 +93,21 @@ class postponed:
     def __enter__(self) -> None:
         if not _is_main():
             return
-        handler = signal.getsignal(signal.SIGINT)
+        handler = _signal.getsignal(_SIGINT)
         if handler is _note:
             self._is_inner, self._before = True, _keyboard.is_postponed
             _keyboard.is_postponed = True
         elif callable(handler):  # else it is ignored, or ends the process
             self._is_outer, _keyboard.handler, _keyboard.is_postponed = True, handler, True
             _keyboard.is_waiting = _keyboard.is_second = _keyboard.is_forced = False
-            signal.signal(signal.SIGINT, _note)
+            _signal.signal(_SIGINT, _note)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:  # fmt: skip
-        if self._is_outer and signal.getsignal(signal.SIGINT) is _note:
-            signal.signal(signal.SIGINT, _keyboard.handler)
+        if self._is_outer and _signal.getsignal(_SIGINT) is _note:
+            _signal.signal(_SIGINT, _keyboard.handler)
         if self._is_inner:
             _keyboard.is_postponed = self._before
         if self._is_outer or (self._is_inner and not self._before):
@@ -199,7 +211,7 @@ def never_lost() -> Iterator[None]:
     LLVM calls Python, and drops the exceptions of what it calls. Most of the time of a compilation
     is spent in LLVM, so that is where Python would raise KeyboardInterrupt.
     """
-    if not _is_main() or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+    if not _is_main() or _signal.getsignal(_SIGINT) is not signal.default_int_handler:
         yield
         return
     pressed = False
@@ -210,7 +222,7 @@ def never_lost() -> Iterator[None]:
         if not _is_called_by_llvm(frame):
             raise KeyboardInterrupt
 
-    signal.signal(signal.SIGINT, note)
+    _signal.signal(_SIGINT, note)
     try:
         with sent_again():
             yield
@@ -219,7 +231,7 @@ def never_lost() -> Iterator[None]:
             raise KeyboardInterrupt from None
         raise
     finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        _signal.signal(_SIGINT, signal.default_int_handler)
     if pressed:
         raise KeyboardInterrupt
 
@@ -236,33 +248,40 @@ def _is_called_by_llvm(frame: FrameType | None) -> bool:
 
 PATIENCE = 0.25  # seconds; two signals within them are one press of the keys
 
-_session = 0  # the number of the last block between `arm` and `disarm`
+_session = 0  # the number of the last block of `armed`
 _is_armed = False
 _pipe: tuple[int, int] | None = None
 
 
-def arm() -> bool:
-    """From now on, let a second Ctrl-C end the process at once; whether `disarm` must be called.
+class armed:
+    """A block in which a second Ctrl-C ends the process at once, if the first one does nothing.
 
     Python handles Ctrl-C when machine code returns. A rule that loops for ever never does. But the
     signal is written to a pipe, and a thread reads it. This is for the main thread, with Python's
     own handler, unless somebody else (asyncio) reads the signals; and not for Windows, where
     Ctrl-Break ends the process.
     """
-    global _session, _is_armed
-    if sys.platform == "win32" or not _is_main():
-        return False
-    if _pipe is None:
-        _open_pipe()  # it stays open, because opening takes longer than a short search may wait
-    _session += 1
-    _is_armed = True
-    return True
 
+    _before = False
+    _is_main = False
 
-def disarm() -> None:
-    """Let Ctrl-C be as before `arm`."""
-    global _is_armed
-    _is_armed = False
+    def __enter__(self) -> None:
+        global _session, _is_armed
+        if sys.platform == "win32" or not _is_main():
+            return
+        if _pipe is None:
+            _open_pipe()  # it stays open, because opening takes longer than a short search may wait
+        self._is_main, self._before = True, _is_armed
+        _session += 1
+        _is_armed = True
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:  # fmt: skip
+        global _is_armed
+        if self._is_main:
+            _is_armed = self._before
 
 
 def _open_pipe() -> None:
@@ -294,7 +313,7 @@ def _end_at_second(pipe: int) -> None:
 
 def _handler() -> Any:
     """The handler of Ctrl-C, also while it waits for a safe point."""
-    handler = signal.getsignal(signal.SIGINT)
+    handler = _signal.getsignal(_SIGINT)
     return _keyboard.handler if handler is _note else handler
 
 
@@ -305,8 +324,9 @@ def _ends(session: int) -> bool:
 
 
 def _forget() -> None:
-    """After a fork: the pipe and its thread are the parent's."""
-    global _pipe, _is_armed
+    """After a fork: the pipe and its thread are the parent's, and this thread is the main one."""
+    global _pipe, _is_armed, _main
+    _main = _thread.get_ident()
     if _pipe is not None and _is_main():
         before = signal.set_wakeup_fd(-1)
         if before not in (-1, _pipe[1]):

@@ -1,8 +1,8 @@
-"""Trees of a learned model: their states are rows of hidden states, which the model holds.
+"""Trees of a learned model: their states are rows of hidden states.
 
 A simulation that takes an edge for the first time asks what is behind it: (hidden state, action).
-The model answers all questions of a batch at once: reward, player to move, log-priors and value.
-Which actions are legal is known at the root alone.
+The model answers all questions of a batch at once: the hidden state behind the edge, what the edge
+pays, who moves next, log-priors and values. Which actions are legal is known at the root alone.
 """
 
 from __future__ import annotations
@@ -16,48 +16,54 @@ import numpy as np
 from uctree.engine.compose import Composition, compose
 from uctree.engine.options import Options
 from uctree.engine.queue import EvaluationQueue
+from uctree.errors import BrokenGame
 from uctree.game import Game
 from uctree.kernels.answers import HIDDEN_STATE, list_imagined
-from uctree.kernels.batching import ANSWERED
+from uctree.kernels.batching import ACTION, PARENT, PLACE
 from uctree.kernels.records import NONE
 
 
 @dataclass
-class Answers:
-    """What a model says about a batch of edges; vectors are in the order of the players."""
+class Roots:
+    """What a model says about states of the game; values begin with the player to move."""
 
+    hidden: np.ndarray  # [n, ...]
+    legal: np.ndarray  # [n, num_actions], bool
+    logits: np.ndarray  # [n, num_actions], log-priors of the actions
+    values: np.ndarray  # [n, players]
+
+
+@dataclass
+class Answers:
+    """What a model says about a batch of edges.
+
+    Rewards begin with the player who acts, values with the player to move behind the edge.
+    """
+
+    hidden: np.ndarray  # [n, ...], behind the edge, of the type of the roots' hidden states
+    rewards: np.ndarray  # [n, players], of the edge
     logits: np.ndarray  # [n, num_actions], log-priors of the actions behind the edge
     values: np.ndarray  # [n, players], of the state behind the edge
-    rewards: np.ndarray  # [n, players], of the edge
-    to_play: np.ndarray  # [n], behind the edge: a player, or OVER
+    # [n], how many seats on the next player sits; the number of players if the episode is over
+    # then. None: players move in turn.
+    turns: np.ndarray | None = None
 
 
 class Model(Protocol):
-    """A learned model. It holds the hidden states of trees, numbered from the root's, 0, on."""
+    """A learned model, as functions of arrays; it keeps nothing from call to call."""
 
-    def reserve(self, num_trees: int, num_states: int) -> None:
-        """Have room for as many hidden states."""
+    def begin(self, states: np.ndarray) -> Roots:
+        """The hidden states of records of the game, and what is known there."""
 
-    def begin(
-        self, trees: np.ndarray, states: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Store the hidden states of roots; returns legal actions, log-priors and values.
-
-        `states` are records of the game, the legal actions bool [n, num_actions].
-        """
-
-    def step(
-        self, trees: np.ndarray, parents: np.ndarray, actions: np.ndarray, to_play: np.ndarray,
-        rows: np.ndarray,
-    ) -> Answers:  # fmt: skip
-        """Store the states behind actions of `parents` as the hidden states `rows`.
-
-        `to_play` are the players who act.
-        """
+    def step(self, hidden: np.ndarray, actions: np.ndarray) -> Answers:
+        """What is behind actions in hidden states."""
 
 
 class LatentTrees:
-    """The roots of a batch of trees, and who is to move in their hidden states.
+    """The roots of a batch of trees, and their hidden states.
+
+    Hidden states are in one array. That of row r of tree t has the number r * trees + t, so the
+    answers of a batch in which all trees ask once, which is most of them, are written as one block.
 
     Args:
         game: the game whose states are the roots.
@@ -68,9 +74,9 @@ class LatentTrees:
         self.model: Model = options.evaluator.model
         self.roots = np.zeros(num_trees, game.dtype)
         self.actions = np.zeros((num_trees, game.num_actions), np.int32)  # legal at the roots
-        self.leaves = options.leaves
-        self.num_states = np.ones(num_trees, np.int64)  # of each tree, the root included
-        self.to_play = np.zeros((num_trees, 1), np.int8)  # by tree and row
+        self.hidden: np.ndarray | None = None  # [rows * trees, ...]; None before the first answer
+        self._parents = np.zeros(0)  # a buffer for the hidden states of a batch
+        self._num_rows, self._most_questions = 1, num_trees * options.leaves
         self.game = _game(
             game.num_players, game.num_actions, game.discount, game.zero_sum,
             None if game.payoff_range is None else tuple(map(tuple, game.payoff_range.tolist())),
@@ -90,80 +96,82 @@ class LatentTrees:
         )
 
     def set_roots(self, trees: np.ndarray, states: np.ndarray, num_simulations: int) -> np.ndarray:
-        """The records of new roots for the kernel; the model has room for as many states."""
-        num_states = 1 + num_simulations + self.leaves
-        if num_states > self.to_play.shape[1]:
-            wider = np.zeros((len(self.roots), num_states), np.int8)
-            wider[:, : self.to_play.shape[1]] = self.to_play
-            self.to_play = wider
-        self.model.reserve(*self.to_play.shape)
+        """The records of new roots for the kernel; there is room for as many hidden states."""
+        if 1 + num_simulations > self._num_rows:
+            self._num_rows = 1 + num_simulations
+            if self.hidden is not None:
+                longer = self._reserved(self.hidden)
+                longer[: len(self.hidden)] = self.hidden
+                self.hidden = longer
         self.roots[trees] = states
-        self.to_play[trees, 0] = states["to_play"]
-        self.num_states[trees] = 1
         records = np.zeros(len(trees), HIDDEN_STATE)
         records["edge"], records["to_play"], records["tree"] = NONE, states["to_play"], trees
         return records
 
-    def answer(self, queue: EvaluationQueue, roots: np.ndarray) -> None:
-        """Answer the questions of a batch.
+    def _reserved(self, like: np.ndarray) -> np.ndarray:
+        """An array for all hidden states, of this shape and type; the buffer gets them, too."""
+        shape = like.shape[1:]
+        self._parents = np.zeros((self._most_questions, *shape), like.dtype)
+        return np.zeros((self._num_rows * len(self.roots), *shape), like.dtype)
+
+    def answer(self, queue: EvaluationQueue, roots: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Log-priors and values of a batch, by question; the queue gets rewards and turns.
 
         Args:
             roots: the records of the trees' roots, which get their numbers of legal actions.
         """
-        slots = np.array(queue.take_questions())
-        is_root = queue.leaves["edge"][slots] == NONE
-        if is_root.any():
-            self._answer_roots(queue, slots[is_root], roots)
-            slots = slots[~is_root]
-        if len(slots):
-            self._answer_steps(queue, slots)
+        count, num_roots = queue.num_requests, queue.num_roots
+        questions = queue.questions[:, :count]
+        if num_roots == 0:
+            answers = self._step(queue, questions, slice(count))
+            return answers.logits, answers.values
+        if num_roots == count:
+            return self._begin(questions, roots)
+        is_root = questions[PARENT] == NONE
+        first, later = np.flatnonzero(is_root), np.flatnonzero(~is_root)
+        logits = np.empty((count, self.game.num_actions), queue.logits.dtype)
+        values = np.empty((count, self.game.num_players), queue.values.dtype)
+        logits[first], values[first] = self._begin(questions.take(first, axis=1), roots)
+        answers = self._step(queue, questions.take(later, axis=1), later)
+        logits[later], values[later] = answers.logits, answers.values
+        return logits, values
 
-    def _answer_roots(self, queue: EvaluationQueue, slots: np.ndarray, roots: np.ndarray) -> None:
-        trees = slots // self.leaves
-        legal, logits, values = self.model.begin(trees, self.roots[trees])
-        counts = np.count_nonzero(legal, axis=1)
-        row, actions = np.nonzero(legal)
+    def _begin(self, questions: np.ndarray, roots: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Log-priors and values for questions about roots."""
+        trees = questions[PLACE]  # as roots have row 0
+        found = self.model.begin(self.roots[trees])
+        if self.hidden is None:
+            self.hidden = self._reserved(found.hidden)
+        self.hidden[trees] = found.hidden
+        counts = np.count_nonzero(found.legal, axis=1)
+        row, actions = np.nonzero(found.legal)
         place = np.arange(len(row)) - (np.cumsum(counts) - counts)[row]
         self.actions[trees[row], place] = actions
-        queue.leaves["count"][slots] = roots["count"][trees] = counts
-        self._write(queue, slots, logits, values, 0, self.to_play[trees, 0])
+        roots["count"][trees] = counts
+        return found.logits, found.values
 
-    def _answer_steps(self, queue: EvaluationQueue, slots: np.ndarray) -> None:
-        leaves = queue.leaves
-        parents, actions = leaves["row"][slots], leaves["edge"][slots]
-        if self.leaves == 1:
-            trees = slots
-            rows = self.num_states[trees]
-            self.num_states[trees] += 1
-        else:  # the questions of a tree are adjacent
-            trees = slots // self.leaves
-            rows = self.num_states[trees] + np.arange(len(trees)) - np.searchsorted(trees, trees)
-            np.add.at(self.num_states, trees, 1)
-        found = self.model.step(trees, parents, actions, self.to_play[trees, parents], rows)
-        self.to_play[trees, rows] = found.to_play
-        rewards = found.rewards
-        if self.game.zero_sum:  # both players' rewards are estimates
-            rewards = 0.5 * (rewards[:, :1] - rewards[:, 1:]) * _SIGNS
-        queue.answers["reward"][slots] = rewards
-        self._write(queue, slots, found.logits, found.values, rows, found.to_play)
-
-    def _write(
-        self, queue: EvaluationQueue, slots: np.ndarray, logits: np.ndarray, values: np.ndarray,
-        rows: Any, to_play: np.ndarray,
-    ) -> None:  # fmt: skip
-        part: Any = slots
-        if self.leaves == 1 and len(slots) == slots[-1] + 1 - slots[0]:
-            part = slice(int(slots[0]), int(slots[-1]) + 1)  # which is written faster
-        queue.logits[part] = logits
-        queue.values[part] = values
-        answers = queue.answers
-        answers["row"][part] = rows
-        answers["count"][part] = self.game.num_actions
-        answers["mover"][part] = to_play
-        answers["status"][part] = ANSWERED
-
-
-_SIGNS = np.array([1.0, -1.0])
+    def _step(self, queue: EvaluationQueue, questions: np.ndarray, part: Any) -> Answers:
+        """The answers to the questions of a part of the batch, which are about edges."""
+        assert self.hidden is not None, "roots come first"
+        parents, places = questions[PARENT], questions[PLACE]
+        count, given = len(parents), self._parents[: len(parents)]
+        # NumPy would take a detour through another array if it had to check the indices.
+        np.take(self.hidden, parents, axis=0, out=given, mode="clip")
+        found = self.model.step(given, questions[ACTION])
+        if found.rewards.shape != (count, self.game.num_players):
+            raise BrokenGame(
+                f"rewards of {count} edges must be [{count}, {self.game.num_players}], one row per "
+                f"edge and num_players of {self.game.name}; got {list(found.rewards.shape)}"
+            )
+        queue.rewards[part] = found.rewards
+        if found.turns is not None:
+            queue.turns[part] = found.turns
+        if queue.is_scattered:
+            self.hidden[places] = found.hidden
+        else:  # as one block, which is faster
+            first = int(places[0])
+            self.hidden[first : first + count] = found.hidden
+        return found
 
 
 def _game(

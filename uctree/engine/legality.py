@@ -62,7 +62,7 @@ def _walked(tree: Tree) -> tuple[Walk, int]:
             call = walk
         try:
             with np.errstate(over="ignore"):
-                found = int(kernel.call(call))
+                found = int(kernel.run(call))
         except Exception as error:  # rules may fail in any way on a forged state
             raise _forged(tree, f"a state on which the rules fail ({error})") from error
         if found != NEED_DEPTH:

@@ -124,6 +124,11 @@ class Options:
         """Whether the root uses sequential halving."""
         return self.root_selection.at_root
 
+    @property
+    def log_prior_dtype(self) -> type:
+        """The type of log-priors in a search: that of the evaluator's results."""
+        return np.float64 if self.evaluator.batch is None else self.evaluator.number
+
     def layout(self, game: Game, *, many: bool = False) -> Layout:
         """What the records of the tree must hold; `many` for the trees of a batched search."""
         both = (self.selection, self.root_selection)
@@ -194,7 +199,7 @@ def resolve(game: Game, **given: Any) -> Options:
         options,
         selection=selection,
         root_selection=root_selection,
-        backup=_default_backup(game, evaluator) if options.backup is None else options.backup,
+        backup=options.backup or default_backup(game, evaluator),
         evaluator=evaluator,
         widening=widening,
         proposal=proposal,
@@ -286,22 +291,28 @@ def _default_rule(root_selection: Rule | None, evaluator: Evaluator) -> Rule:
     return rules.puct() if evaluator.gives_priors else rules.ucb1()
 
 
-LONG_PLAN = 12  # plies; measured in docs/planning.md
+USUAL_BUDGET = 10_000  # simulations, if nobody knows how many there will be
 TRIED = 32  # visits after which the mean of playouts is hardly luck
 
 
-def _default_backup(game: Game, evaluator: Evaluator) -> Backup:
+def default_backup(game: Game, evaluator: Any, num_simulations: int | None = None) -> Backup:
     """The mean; for one player without chance, who can repeat what was best, sometimes the maximum.
 
-    It is so with vectors, most of which are mere tries, and in long episodes that are played out,
-    whose ends the tree does not reach.
+    It is so with vectors, most of which are mere tries, and in episodes that are played out and too
+    long for the tree to reach their ends [measured in docs/planning.md].
+
+    Args:
+        num_simulations: of the tree; None if that is not known.
     """
     if game.num_players > 1 or game.rules.chance is not None:
         return mean()
     if game.is_continuous:
         return maximum()
-    is_long = game.max_plies is not None and game.max_plies > LONG_PLAN
-    return maximum(TRIED) if is_long and evaluator.plays_out else mean()
+    plays_out = evaluator is None or getattr(evaluator, "plays_out", False)
+    if game.max_plies is None or not plays_out:
+        return mean()
+    enough = (game.max_plies * game.num_actions) ** 2.5 / 32
+    return maximum(TRIED) if (num_simulations or USUAL_BUDGET) < enough else mean()
 
 
 def _check_kinds(options: Options) -> None:

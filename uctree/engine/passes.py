@@ -27,11 +27,20 @@ def kernel_passes() -> Any:
         typed.AnnotateTypes, typed.NativeLowering, typed.NoPythonBackend,
     )  # fmt: skip
 
+    class KernelPasses(PassManager):
+        """Numba's list of passes, without measuring and reporting each of them."""
+
+        def _runPass(self, index: int, kernel_pass: Any, state: Any) -> None:
+            kernel_pass.analysis = self._analysis
+            kernel_pass.run_initialization(state)
+            kernel_pass.run_pass(state)
+            kernel_pass.run_finalizer(state)
+
     class KernelCompiler(CompilerBase):
         """Numba's compiler with the passes that kernels need."""
 
         def define_pipelines(self) -> list[Any]:
-            manager = PassManager("kernel")
+            manager = KernelPasses("kernel")
             for each in passes:
                 manager.add_pass(each, each.__name__)
             manager.finalize()

@@ -20,10 +20,13 @@ from uctree.kernels.batching import (
 )  # fmt: skip
 from uctree.kernels.records import NONE
 
-_FLOAT = np.dtype(np.float32)
 _NAMES = list(CONTROL.names or ())
 _NUM_REQUESTS, _NUM_RESULTS = _NAMES.index("num_requests"), _NAMES.index("num_results")
 _NUM_STOPPED, _IS_PAUSED = _NAMES.index("num_stopped"), _NAMES.index("is_paused")
+_NUM_ROOTS, _IS_SCATTERED = _NAMES.index("num_roots"), _NAMES.index("is_scattered")
+
+# Answers the questions of a batch for a learned model: log-priors and values by question.
+Answer = Callable[["EvaluationQueue"], tuple[np.ndarray, np.ndarray]]
 
 
 class EvaluationQueue:
@@ -48,6 +51,11 @@ class EvaluationQueue:
         self.stack = np.arange(rows)
         self.answers = np.zeros(rows if evaluator.answers else 1, answer_dtype(game.num_players))
         self.asked = np.zeros(rows if evaluator.answers else 1, np.int64)
+        imagined = rows if evaluator.model is not None else 1
+        self.questions = np.zeros((3, imagined), np.int64)
+        self.rewards = np.zeros((imagined, game.num_players))
+        # Players move in turn if a model does not say anything else.
+        self.turns = np.full(imagined, 1 % game.num_players)
         self.leaves = np.zeros(rows, game.dtype)
         self.control = np.zeros(1, CONTROL)
         counts: Any = self.control.view(np.int64)
@@ -67,10 +75,11 @@ class EvaluationQueue:
         # Batches replace these arrays; answers are written into them, and are not rounded.
         num_results = rows if evaluator.answers else 1
         number: Any = evaluator.number
+        self._number = np.dtype(number)  # that kernels are compiled for
         self.logits: np.ndarray = np.zeros((num_results, self.width), number)
         self.values: np.ndarray = np.zeros((num_results, game.num_players), number)
         self._make_cache(0 if batch is None else batch.cache_bytes)
-        self.answer: Callable[[EvaluationQueue], None] | None = None  # of a learned model
+        self.answer: Answer | None = None  # of a learned model
 
     def _make_cache(self, num_bytes: int) -> None:
         """Make as many cache entries as fit, a power of two."""
@@ -93,12 +102,13 @@ class EvaluationQueue:
         batch, count = self.evaluator.batch, self._counts[_NUM_REQUESTS]
         if batch is None or count == 0 or self._counts[_NUM_RESULTS]:
             return
-        rows = self.observations[:count] if batch.observes else self.requested_states[:count]
+        logits: np.ndarray | None
         try:
             if self.answer is not None:
-                self.answer(self)
-                return
-            logits, values = batch.value(rows)
+                logits, values = self.answer(self)
+            else:
+                rows = self.observations if batch.observes else self.requested_states
+                logits, values = batch.value(rows[:count])
             if self.evaluator.gives_priors:
                 self.logits = self._checked(logits, count, self.width, "logits", "num_actions")
             players = self.game.num_players
@@ -113,10 +123,10 @@ class EvaluationQueue:
 
     def _checked(self, given: Any, count: int, width: int, what: str, name: str) -> np.ndarray:
         shape = (count, width)
-        if type(given) is np.ndarray and given.dtype == _FLOAT and given.shape == shape:
+        if type(given) is np.ndarray and given.dtype == self._number and given.shape == shape:
             if given.flags.c_contiguous and given.flags.writeable:
                 return given
-        array = np.require(given, np.float32, ["C", "W"])  # the types that kernels are compiled for
+        array = np.require(given, self._number, ["C", "W"])
         if array.shape != shape:
             raise BrokenGame(
                 f"{what} of a batch of {count} must be [{count}, {width}], one row per leaf and "
@@ -138,6 +148,21 @@ class EvaluationQueue:
         """Whether no simulation may begin, because edges are about to move."""
         return bool(self._counts[_IS_PAUSED])
 
+    @property
+    def num_requests(self) -> int:
+        """Rows that are to be evaluated, or questions to a learned model."""
+        return self._counts[_NUM_REQUESTS]
+
+    @property
+    def num_roots(self) -> int:
+        """How many of the questions to a learned model are about roots."""
+        return self._counts[_NUM_ROOTS]
+
+    @property
+    def is_scattered(self) -> bool:
+        """Whether the answers of a learned model do not belong into adjacent places."""
+        return bool(self._counts[_IS_SCATTERED])
+
     def take_questions(self) -> list[int]:
         """The slots of the simulations that ask something new since the last call."""
         counts = self._counts
@@ -147,6 +172,12 @@ class EvaluationQueue:
         counts[_NUM_REQUESTS] = 0
         # With one simulation in flight it is always one.
         return [self._asked[0]] if count == 1 else self._asked[:count].tolist()
+
+    def waiting(self) -> list[int]:
+        """The slots of the simulations of a single tree that wait, by the order of questions."""
+        from_first = np.roll(self.stack, -int(self.queues["first_waiting"][0]))
+        slots: list[int] = from_first[: self.num_waiting].tolist()
+        return sorted(slots, key=self.slots["ticket"].__getitem__)
 
     @property
     def num_waiting(self) -> int:
@@ -165,6 +196,6 @@ class EvaluationQueue:
         """Cancel all simulations that wait."""
         for name in ("num_waiting", "num_ready", "is_solved"):
             self.queues[name] = 0
-        for name in ("num_requests", "num_results", "is_paused"):
+        for name in ("num_requests", "num_results", "is_paused", "num_roots", "is_scattered"):
             self.control[name] = 0
         self.request_table[:] = NONE

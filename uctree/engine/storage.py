@@ -10,7 +10,7 @@ from uctree.engine.options import Options
 from uctree.game import Game
 from uctree.kernels import gumbel
 from uctree.kernels.records import NONE
-from uctree.tree import TABLE, Tree, empty_table, head_dtype, num_values
+from uctree.tree import TABLE, Tree, edge_dtype, empty_table, head_dtype, num_values
 
 MOST_EDGES = 2**31 - 1  # of a tree: indices are 32 bits wide
 
@@ -63,18 +63,27 @@ def root_arrays(game: Game, options: Options, num_trees: int) -> dict[str, np.nd
     }
 
 
-def untried_dtype(options: Options) -> type:
-    """The dtype of log-priors of actions without an edge: that of the evaluator's results."""
-    return np.float64 if options.evaluator.batch is None else options.evaluator.number
+def untried_arrays(
+    game: Game, options: Options, num_trees: int, size: int
+) -> dict[str, np.ndarray]:
+    """The log-priors of actions without an edge, and these actions."""
+    action = edge_dtype(game, options.layout(game))["action"]
+    return {
+        "untried": np.empty((num_trees, size), options.log_prior_dtype),
+        "untried_actions": np.empty((num_trees, size), action),
+    }
 
 
 def one_tree_arrays(game: Game, options: Options) -> dict[str, np.ndarray]:
     """The root arrays of one tree, with fields that kernels read only if there are many trees."""
-    return root_arrays(game, options, 1) | {
-        "blank_head": np.zeros(1, head_dtype(game.num_players)),
-        "untried": np.zeros((1, 0), untried_dtype(options)),
-        "tables": empty_table(0)[None],
-    }
+    return (
+        root_arrays(game, options, 1)
+        | untried_arrays(game, options, 1, 0)
+        | {
+            "blank_head": np.zeros(1, head_dtype(game.num_players)),
+            "tables": empty_table(0)[None],
+        }
+    )
 
 
 class OneTree:
@@ -197,7 +206,7 @@ class ManyTrees:
             "heads": np.repeat(blank[None], num_trees, axis=0),
             "blank_head": blank,
             "edges": edges,
-            "untried": np.empty((num_trees, num_untried), untried_dtype(options)),
+            **untried_arrays(game, options, num_trees, num_untried),
             "root_squares": np.zeros((num_trees, wide, num_values(game))),
             "tables": np.repeat(table[None], num_trees, axis=0),
         }
@@ -231,7 +240,8 @@ class ManyTrees:
         most_untried = old["untried"].shape[1] - self.game.num_actions
         if has_edges and layout.sparse and head["num_untried"] > most_untried:
             used = int(old["heads"]["num_untried"].max())
-            self._arrays = old | {"untried": _doubled(old["untried"], used)}
+            names = ("untried", "untried_actions")
+            self._arrays = old | {name: _doubled(old[name], used) for name in names}
         elif has_edges and layout.shared and 4 * head["num_nodes"] > 3 * num_places:
             tables = np.repeat(empty_table(2 * num_places)[None], self.num_trees, axis=0)
             for each in range(self.num_trees):

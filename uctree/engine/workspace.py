@@ -157,7 +157,7 @@ def work_dtype(game: Game, options: Options, layout: Layout) -> np.dtype:
             ("draws", float, (wide,)),  # of these edges
             ("num_considered", np.int64),
             # Of the leaf's actions, in the order of `legal`.
-            ("log_priors", float, (actions if layout.priors else 1,)),
+            ("log_priors", options.log_prior_dtype, (actions if layout.priors else 1,)),
             ("weights", float, (actions if layout.priors else 1,)),
             *([] if options.refine is None else options.refine.fields(game)),
             *(_best_fields(game) if keeps_best(game) else []),

@@ -39,10 +39,11 @@ def list_imagined(state: Any, actions: np.ndarray, data: Any) -> int:
 
     Below the root nobody knows what is legal. `data[0]` has the legal actions of each root.
     """
+    count = np.int64(state.count)
     if state.row == 0:
-        for i in range(state.count):
+        for i in range(count):
             actions[i] = data[0][state.tree, i]
     else:
-        for i in range(state.count):
+        for i in range(count):
             actions[i] = i
-    return np.int64(state.count)
+    return count

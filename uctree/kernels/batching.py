@@ -7,7 +7,8 @@ the evaluation cache, is not requested again. Compiled evaluators need no queue.
 
 If Python knows the steps as well (`HAS_ANSWERS`), the leaf may be an edge that nobody has taken
 yet. The question is then what is behind it, and the answer has the reward, the player to move, the
-number of actions, priors and values. Such answers come one by one, in any order.
+number of actions, priors and values. Such answers come one by one, in any order. A learned model
+(`IMAGINES`) answers all questions of a batch at once; row i of its answers is about question i.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from uctree.game import CHANCE, seeded
+from uctree.game import CHANCE, OVER, seeded
 from uctree.kernels import gumbel
 from uctree.kernels.backups import LEAF
 from uctree.kernels.binding import UNBOUND, noinline
@@ -36,13 +37,22 @@ from uctree.kernels.records import (
     visits_of_node,
     write_edge,
 )
-from uctree.kernels.rules import HAS_BATCH_EVALUATOR, HAS_CHANCE, NUM_PLAYERS, observe
+from uctree.kernels.rules import (
+    HAS_BATCH_EVALUATOR,
+    HAS_CHANCE,
+    IMAGINES,
+    NUM_ACTIONS,
+    NUM_PLAYERS,
+    observe,
+)
 from uctree.kernels.scoring import HALVES_ROOT, HAS_NOISE
 from uctree.kernels.simulation import arrive, conclude, key_hash, simulate, take_known, walk
 from uctree.kernels.status import BAD_VALUE, DONE, EDGE_CLOSED, NEED_CAPACITY, ROOT_SOLVED, WAITING
 
 # Bound when a search is composed.
-OBSERVES = UNBOUND  # the evaluator gets observations, and its values are relative to `to_play`
+# Values begin with the player to move, as those of networks do; else they are in the order of the
+# players. A batch evaluator then gets observations.
+OBSERVES = UNBOUND
 read_frame = search_of = UNBOUND  # the batch of the kernel's argument, and the search of a tree
 
 # The phases of a tree. IDLE: nothing to do. RESET: it starts from another root. ROOT_EVALUATION:
@@ -60,6 +70,7 @@ QUEUE = np.dtype(
         ("is_solved", np.int64),
         ("phase", np.int64),
         ("budget", np.int64),
+        ("piece", np.int64),  # the part of it that begins before Python looks at the clock; 0: all
         ("seed", np.uint64),
         ("stops_when_ready", np.int64),  # whether Python begins the budget of a prepared root
         ("has_noise", np.int64),  # whether the root gets the noise of the options
@@ -69,6 +80,9 @@ QUEUE = np.dtype(
         ("is_ordered", np.int64),  # whether simulations are resumed in the order of their questions
         ("resumes_first", np.int64),  # whether answered simulations end before others begin
         ("num_asked", np.int64),  # questions so far
+        ("first_waiting", np.int64),  # where the simulations that wait begin on the stack
+        ("keeps_priors", np.int64),  # whether nodes keep the log-priors of all their actions
+        ("rests_at", np.int64),  # at how many simulations the kernel returns; 0 for never
         *gumbel.HALVING_FIELDS,
     ]
 )
@@ -82,6 +96,8 @@ CONTROL = np.dtype(
         ("cache_stamp", np.int64),  # grows with every result that enters the cache
         ("num_cache_hits", np.int64),
         ("is_paused", np.int64),  # whether no simulation may begin
+        ("num_roots", np.int64),  # questions to a model that are about roots
+        ("is_scattered", np.int64),  # whether its answers do not belong into adjacent places
     ]
 )
 CACHE_ENTRY = np.dtype([("key", np.uint64, (2,)), ("stamp", np.int64)])
@@ -119,6 +135,9 @@ def answer_dtype(num_players: int) -> np.dtype:
     )
 
 
+PARENT, ACTION, PLACE = 0, 1, 2  # rows of the questions to a model, see `ask_model`
+
+
 # --- kernels: the step of a batch ----------------------------------------------------------------
 
 
@@ -126,9 +145,10 @@ def step_batch(frame: Any, logits: np.ndarray, values: np.ndarray, data: Any) ->
     """Store results and search: WAITING for evaluations, DONE, NEED_CAPACITY, or an error."""
     batch = read_frame(frame)
     control = batch.controls[0]
-    if HAS_BATCH_EVALUATOR and not HAS_ANSWERS and control.num_results > 0:
-        for row in range(control.num_results):
-            store_result(batch, logits, values, np.int64(row))
+    if HAS_BATCH_EVALUATOR and (IMAGINES or not HAS_ANSWERS) and control.num_results > 0:
+        if not IMAGINES:
+            for row in range(control.num_results):
+                store_result(batch, logits, values, np.int64(row))
         clear_requests(batch)
     for number in range(batch.heads.shape[0]):
         control.tree = number
@@ -146,13 +166,19 @@ def step_tree(batch: Batch, number: int, logits: np.ndarray, values: np.ndarray,
     num_slots = batch.slots.shape[0] // batch.heads.shape[0]
     is_entered = False
     while True:
-        if HAS_ANSWERS and (
-            queue.resumes_first
-            or tree.remaining <= 0
-            or control.is_paused
-            or queue.num_waiting >= num_slots
+        if HAS_ANSWERS and not IMAGINES and 0 < queue.rests_at <= tree.simulations:
+            return DONE
+        if (
+            HAS_ANSWERS
+            and not IMAGINES
+            and (
+                queue.resumes_first
+                or tree.remaining <= 0
+                or control.is_paused
+                or queue.num_waiting >= num_slots
+            )
         ):
-            ready_answered(batch, number)
+            ready_answered(batch, number, num_slots)
         is_resumed = HAS_BATCH_EVALUATOR and queue.num_ready > 0
         if is_resumed:
             queue.num_ready -= 1
@@ -168,15 +194,14 @@ def step_tree(batch: Batch, number: int, logits: np.ndarray, values: np.ndarray,
             is_entered = True
             batch.states[0] = batch.roots[number]
             read_noise(batch, number)
-        slot = np.int64(batch.stack[number * num_slots + queue.num_waiting])
+        place = place_of(batch, number, num_slots, np.int64(queue.num_waiting))
+        slot = np.int64(batch.stack[place])
         control.slot = slot
         search = search_of(batch, number, slot, data)
         if is_resumed:
             batch.states[1] = batch.leaves[slot]
             if HAS_ANSWERS:
-                status = resume_answered(
-                    search, batch.slots[slot], batch.answers[slot], logits, values
-                )
+                status = resume_answered(batch, search, slot, logits, values)
             else:
                 is_cached = batch.slots[slot].is_cached
                 status = resume_simulation(
@@ -229,10 +254,12 @@ def reset(batch: Batch, number: int) -> None:
         for i in range(table.shape[0]):
             table[i].node = NONE
     batch.rngs[number][0] = seeded(queue.seed, np.uint64(0))
-    queue.num_waiting = queue.num_ready = queue.is_solved = 0
+    queue.num_waiting = queue.num_ready = queue.is_solved = queue.num_asked = 0
     queue.simulations_before = queue.since_root_before = 0
-    queue.phase = ROOT_EVALUATION if HAS_PRIORS else SEARCHING
-    tree.remaining = 1 if HAS_PRIORS else queue.budget
+    if HAS_PRIORS:
+        queue.phase, tree.remaining = ROOT_EVALUATION, 1
+    else:
+        begin_budget(tree, queue)
 
 
 @noinline
@@ -259,7 +286,7 @@ def begin_budget(tree: Any, queue: Any) -> None:
     """Let a tree with a prepared root use its budget; the root's evaluation does not count."""
     tree.simulations = queue.simulations_before
     tree.since_root = queue.since_root_before
-    tree.remaining = queue.budget
+    tree.remaining = min(queue.piece, queue.budget) if queue.piece > 0 else queue.budget
     queue.phase = SEARCHING
 
 
@@ -297,10 +324,13 @@ def enqueue_leaf(batch: Batch, search: Search, number: int) -> None:
         slot.row = number
         slot.ticket = queue.num_asked
         queue.num_asked += 1
+        queue.num_waiting += 1
+        if IMAGINES:
+            ask_model(batch, slot)
+            return
         batch.answers[number].status = OPEN
         batch.asked[control.num_requests] = number
         control.num_requests += 1
-        queue.num_waiting += 1
         return
     low, high = key_hash(search, np.int64(1))
     row = find_cached(batch.cache_entries, low, high)
@@ -342,14 +372,17 @@ def clear_requests(batch: Batch) -> None:
     control, queues, table = batch.controls[0], batch.queues, batch.request_table
     for number in range(queues.shape[0]):
         queues[number].num_ready = queues[number].num_waiting
-    mask = table.shape[0] - 1
-    for row in range(control.num_requests):
-        place = np.int64(batch.request_keys[row, 0] & np.uint64(0x7FFFFFFF)) & mask
-        while table[place] != NONE:  # and the entries behind it, also requests
-            table[place] = NONE
-            place = (place + 1) & mask
+    if not IMAGINES:
+        mask = table.shape[0] - 1
+        for row in range(control.num_requests):
+            place = np.int64(batch.request_keys[row, 0] & np.uint64(0x7FFFFFFF)) & mask
+            while table[place] != NONE:  # and the entries behind it, also requests
+                table[place] = NONE
+                place = (place + 1) & mask
     control.num_results = 0
     control.num_requests = 0
+    control.num_roots = 0
+    control.is_scattered = 0
 
 
 def resume_simulation(search: Search, slot: Any, logits: np.ndarray, values: np.ndarray) -> int:
@@ -386,49 +419,103 @@ def read_values(work: Any, slot: Any, values: np.ndarray) -> int:
 # --- kernels: answers ----------------------------------------------------------------------------
 
 
-def ready_answered(batch: Batch, number: int) -> None:
+def ask_model(batch: Batch, slot: Any) -> None:
+    """Ask what is behind an edge, or at a root, which has no PARENT.
+
+    Hidden states are numbered through all trees: that of row r of tree t is r * trees + t. The one
+    that the answer brings goes to PLACE; its row is the number of the question in its tree.
+    """
+    control, state, questions = batch.controls[0], batch.states[1], batch.questions
+    num_trees, number = np.int64(batch.heads.shape[0]), np.int64(control.num_requests)
+    place = np.int64(slot.ticket) * num_trees + control.tree
+    if number > 0 and questions[PLACE, number - 1] + 1 != place:
+        control.is_scattered = 1
+    if state.to_play == UNSEEN:
+        questions[PARENT, number] = state.row * num_trees + control.tree
+        questions[ACTION, number] = state.edge
+    else:
+        questions[PARENT, number] = NONE
+        control.num_roots += 1
+    questions[PLACE, number] = place
+    slot.row = number
+    control.num_requests = number + 1
+
+
+def place_of(batch: Batch, number: int, num_slots: int, waiting: int) -> int:
+    """Where the n-th waiting simulation of a tree is on the stack; behind the last is a free slot.
+
+    If answers are ordered this is a ring, which simulations leave in the order in which they came.
+    """
+    place = np.int64(waiting)
+    if HAS_ANSWERS and not IMAGINES:
+        place += np.int64(batch.queues[number].first_waiting)
+        if place >= num_slots:
+            place -= num_slots
+    return number * num_slots + place
+
+
+def ready_answered(batch: Batch, number: int, num_slots: int) -> None:
     """Let the earliest answered simulation of a tree be resumed next.
 
     If the order counts, it must be the earliest of all: a late answer then holds up later ones, and
     the tree does not depend on how long answers take.
     """
     queue, stack = batch.queues[number], batch.stack
-    if queue.num_ready > 0 or queue.num_waiting == 0:
+    num_waiting = np.int64(queue.num_waiting)
+    if queue.num_ready > 0 or num_waiting == 0:
         return
-    first = np.int64(number * (batch.slots.shape[0] // batch.heads.shape[0]))
-    earliest = NONE
-    for i in range(first, first + queue.num_waiting):
-        if queue.is_ordered or batch.answers[stack[i]].status != OPEN:
-            if (
-                earliest == NONE
-                or batch.slots[stack[i]].ticket < batch.slots[stack[earliest]].ticket
-            ):
-                earliest = np.int64(i)
-    if earliest == NONE or batch.answers[stack[earliest]].status == OPEN:
+    place, free = np.int64(0), num_waiting
+    if queue.is_ordered:
+        place = place_of(batch, number, num_slots, place)
+        free = place_of(batch, number, num_slots, free)
+    else:
+        place = earliest_answered(batch, number * num_slots, num_waiting)
+        free = number * num_slots + num_waiting - 1
+    slot = stack[place]
+    if batch.answers[slot].status == OPEN:
         return
-    last = np.int64(first + queue.num_waiting - 1)
-    slot = stack[earliest]
-    stack[earliest] = stack[last]
-    stack[last] = slot
+    if queue.is_ordered:  # the ring begins with the next one
+        queue.first_waiting = place + 1 - number * num_slots
+        if queue.first_waiting == num_slots:
+            queue.first_waiting = 0
+    stack[place] = stack[free]
+    stack[free] = slot
     queue.num_ready = 1
 
 
+def earliest_answered(batch: Batch, first: int, count: int) -> int:
+    """Where on the stack the answered simulation with the first question is; any if none is."""
+    stack, earliest = batch.stack, np.int64(first)
+    for i in range(first + 1, first + count):
+        if batch.answers[stack[i]].status == OPEN:
+            continue
+        if (
+            batch.answers[stack[earliest]].status == OPEN
+            or batch.slots[stack[i]].ticket < batch.slots[stack[earliest]].ticket
+        ):
+            earliest = np.int64(i)
+    return earliest
+
+
 def resume_answered(
-    search: Search, slot: Any, answer: Any, logits: np.ndarray, values: np.ndarray
+    batch: Batch, search: Search, number: int, logits: np.ndarray, values: np.ndarray
 ) -> int:
     """Continue a simulation whose question was answered; it may end in another question."""
     edges, path, work = search.edges, search.path, search.work
-    state, depth = search.states[1], np.int64(slot.depth)
+    slot, state = batch.slots[number], search.states[1]
+    depth = np.int64(slot.depth)
     work.depth, work.ending, work.timed = depth, LEAF, 0
     for player in range(NUM_PLAYERS):
         work.returns[player] = 0.0
     edge = np.int64(path[depth - 1].edge) if depth > 0 else np.int64(0)
-    if answer.status != ANSWERED:
-        close_edge(search, edge, answer)
+    if not IMAGINES and batch.answers[number].status != ANSWERED:
+        close_edge(search, edge, batch.answers[number])
         return conclude(search, np.int64(EDGE_CLOSED))
+    if IMAGINES and depth == 0:
+        state.count = batch.roots[batch.controls[0].tree].count  # the answer has written it
     status, node = np.int64(DONE), np.int64(0)
     if state.to_play == UNSEEN:
-        status = read_answer(search, edge, answer)
+        status = read_answer(batch, search, number, edge)
         if status != DONE:
             return conclude(search, status)
         node = arrive(search, state, edge, depth - 1)
@@ -448,17 +535,37 @@ def resume_answered(
     return conclude(search, status)
 
 
-def read_answer(search: Search, edge: int, answer: Any) -> int:
+def read_answer(batch: Batch, search: Search, number: int, edge: int) -> int:
     """Write an answer to the edge it is about, take the edge; DONE, or an error in the rewards."""
     record, work = search.edges[edge], search.work
     if record.row == NONE:  # else a simulation that asked the same has written it
-        record.row, record.count, record.mover = answer.row, answer.count, answer.mover
-        for j in range(NUM_VALUES):
-            record.reward[j] = answer.reward[j]
+        if IMAGINES:
+            player = np.int64(search.path[work.depth - 1].player)
+            write_imagined(batch, record, batch.slots[number], player)
+        else:
+            answer = batch.answers[number]
+            record.row, record.count, record.mover = answer.row, answer.count, answer.mover
+            for j in range(NUM_VALUES):
+                record.reward[j] = answer.reward[j]
     status = take_known(search.states[1], record, work.reward)
     for j in range(NUM_VALUES):
         search.path[work.depth - 1].reward[j] = work.reward[j]
     return status
+
+
+def write_imagined(batch: Batch, record: Any, slot: Any, player: int) -> None:
+    """Write a model's answer to the edge that a player took; rewards begin with that player."""
+    row = np.int64(slot.row)
+    seats, rewards = np.int64(batch.turns[row]), batch.rewards
+    record.row, record.count = slot.ticket, NUM_ACTIONS
+    record.mover = OVER if seats == NUM_PLAYERS else (player + seats) % NUM_PLAYERS
+    if ZERO_SUM:
+        # Both players' rewards are estimates; their mean makes them add up to zero.
+        paid = 0.5 * (rewards[row, 0] - rewards[row, 1])
+        record.reward[0] = paid if player == 0 else -paid
+        return
+    for j in range(NUM_PLAYERS):
+        record.reward[(player + j) % NUM_PLAYERS] = rewards[row, j]
 
 
 def goes_on(search: Search, node: int, edge: int) -> bool:

@@ -56,6 +56,7 @@ class Search(NamedTuple):
     root_squares: np.ndarray  # [edges of the root, values]
     table: np.ndarray  # [places], hash table of shared nodes
     untried: np.ndarray  # [capacity], log-priors of actions without an edge
+    untried_actions: np.ndarray  # [capacity], these actions
     queue: Any  # record, see `batching.QUEUE`
     path: np.ndarray  # [depth] records: the edges of the simulation
     work: Any  # record, see `workspace.work_dtype`
@@ -75,6 +76,7 @@ SEARCH_FIELDS = {
     "root_squares": ("root_squares", "number"),
     "table": ("tables", "number"),
     "untried": ("untried", "number"),
+    "untried_actions": ("untried_actions", "number"),
     "queue": ("queues", "number"),
     "path": ("paths", "slot"),
     "work": ("works", "first"),
@@ -94,6 +96,7 @@ class Batch(NamedTuple):
     blank_head: np.ndarray  # [1], the head of a tree after a reset
     edges: np.ndarray  # [trees, capacity]
     untried: np.ndarray  # [trees, capacity]
+    untried_actions: np.ndarray  # [trees, capacity]
     roots: Any  # [trees], states
     root_squares: np.ndarray  # [trees, edges of the root, values]
     tables: np.ndarray  # [trees, places]
@@ -114,6 +117,9 @@ class Batch(NamedTuple):
     stack: np.ndarray  # [slots], the slots of a tree: those that wait, then those that are free
     answers: np.ndarray  # [slots], see `batching.answer_dtype`
     asked: np.ndarray  # [slots], the slots whose questions are new
+    questions: np.ndarray  # [3, rows], to a model, see `batching.ask_model`
+    rewards: np.ndarray  # [rows, players], answers of a model, as its `turns`
+    turns: np.ndarray  # [rows], how many seats on the next player sits; the number of players: OVER
     leaves: Any  # [slots], states
     controls: np.ndarray  # [1]
     requested_states: Any  # [rows]

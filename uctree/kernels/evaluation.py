@@ -17,7 +17,6 @@ from uctree.kernels.gumbel import exp_below
 from uctree.kernels.playouts import check_values
 from uctree.kernels.proofs import mark_end, read_exact
 from uctree.kernels.records import (
-    FIRST_BLOCK,
     HAS_ANSWERS,
     HAS_PRIORS,
     HAS_PROOFS,
@@ -34,6 +33,7 @@ from uctree.kernels.rules import (
     GUARD_AT,
     HAS_BATCH_EVALUATOR,
     HAS_CHANCE,
+    IMAGINES,
     NUM_ACTIONS,
     NUM_PLAYERS,
     know_exactly,
@@ -59,6 +59,7 @@ acquire = release = UNBOUND
 HAS_THREADS = UNBOUND
 
 LEAST = -float(np.finfo(np.float32).max)  # the least log-prior, that of prior 0
+FEW, MOST_PASSES = 8, 12  # of `threshold`: how many more than wanted are good enough, and its tries
 
 
 def evaluate(search: Search) -> int:
@@ -140,28 +141,27 @@ def list_actions(search: Search, state: Any) -> int:
 @noinline
 def place_edges(search: Search, node: int, logits: np.ndarray) -> int:
     """Give an evaluated leaf its edges and their priors; a status."""
-    tree, edges = search.tree, search.edges
-    work, untried = search.work, search.untried
-    count = np.int64(work.count)
+    edges, tree, work = search.edges, search.tree, search.work
+    count, row = np.int64(work.count), work.log_priors
     if SORTS:
         status = check_actions(search, count)
         if status != DONE:
             return status
         sort_actions(search, count, logits)
-    first = np.int64(tree.num_untried) if IS_SPARSE else NO_EDGES
-    row = untried[first : first + count] if IS_SPARSE else work.log_priors
-    status = read_logits(search, count, logits, row)
+    if IMAGINES and not SORTS and node != 0:
+        status = read_row(logits, count, row)
+    else:
+        status = read_logits(search, count, logits, row)
     if status != DONE:
         return status
     largest = largest_of(row, count)
     total = weigh(row, count, largest, work.weights)
     if IS_SPARSE and node != 0:
         record = edges[node]
-        record.untried, record.largest, record.sum_weights = first, largest, total
-        record.best = NONE
+        record.largest, record.sum_weights, record.best = largest, total, NONE
+        # It has no edges yet; when the first one is taken, they get a block.
         record.first, record.num_edges, record.num_legal = tree.used, 0, count
-        tree.num_untried += count
-        tree.used += FIRST_BLOCK  # edges are written when they are taken
+        keep_untried(search, record, count)
     else:
         num_made = min(count, np.int64(work.most_edges)) if SORTS else count
         status = make_edges(search, node, work.actions, NO_EDGES, num_made)
@@ -200,6 +200,69 @@ def read_logits(search: Search, count: int, logits: np.ndarray, row: np.ndarray)
         num_wrong += 0 if logit < math.inf else 1
         row[i] = logit if logit > LEAST else LEAST
     return DONE if num_wrong == 0 else BAD_VALUE
+
+
+def read_row(logits: np.ndarray, count: int, row: np.ndarray) -> int:
+    """As `read_logits` if all actions are legal, which compilers vectorise."""
+    num_wrong = 0
+    for i in range(count):
+        logit = logits[i]
+        num_wrong += 0 if logit < math.inf else 1
+        row[i] = logit if logit > LEAST else LEAST
+    return DONE if num_wrong == 0 else BAD_VALUE
+
+
+def keep_untried(search: Search, record: Any, count: int) -> None:
+    """Keep the log-priors of a node's likeliest actions, as many as its visits can open.
+
+    A later simulation takes at most one more action here, the likeliest without an edge. So the
+    search never reads the others; who reads the tree may (`keeps_priors`).
+    """
+    tree, queue, work = search.tree, search.queue, search.work
+    untried, actions, row = search.untried, search.untried_actions, work.log_priors
+    first, least = np.int64(tree.num_untried), LEAST
+    left = np.int64(queue.budget - tree.simulations - 1)
+    if left < count and not queue.keeps_priors:
+        least = threshold(row, count, np.float64(record.largest), left)
+    kept = np.int64(0)
+    for i in range(count):  # no branch, which would be mispredicted
+        place = np.uint64(first + kept)
+        untried[place], actions[place] = row[i], work.actions[i]
+        kept += 1 if row[i] >= least else 0
+    record.untried, record.num_kept = first, kept
+    tree.num_untried += kept
+
+
+def threshold(row: np.ndarray, count: int, largest: float, wanted: int) -> float:
+    """A log-prior that at least `wanted` of the first `count` reach, and few more if that is easy.
+
+    A few passes that only count: compilers vectorise them, unlike a sort.
+
+    >>> threshold(np.array([0.0, -3.0, -1.0, -2.0, -1.5, -50.0]), 6, largest=0.0, wanted=2)
+    -1.0
+    """
+    if wanted <= 0:
+        return math.inf
+    low, high = math.inf, 0.0  # how far below the largest
+    width = 1.0
+    for _ in range(MOST_PASSES):
+        reached = num_reaching(row, count, largest - width)
+        if reached >= wanted:
+            low = width
+            if reached <= wanted + wanted // 4 + FEW:
+                break
+        else:
+            high = width
+        width = 2.0 * width if low == math.inf else 0.5 * (low + high)
+    return LEAST if low == math.inf else largest - low
+
+
+def num_reaching(row: np.ndarray, count: int, least: float) -> int:
+    """How many of the first `count` numbers of a row are at least `least`."""
+    reached = 0
+    for i in range(count):
+        reached += 1 if row[i] >= least else 0
+    return reached
 
 
 def weigh(row: np.ndarray, count: int, largest: float, weights: np.ndarray) -> float:

@@ -142,19 +142,19 @@ def append_edge(search: Search, node: int, action: int) -> int:
 
 
 @noinline
-def likeliest_edge(search: Search, node: int, state: Any) -> int:
+def likeliest_edge(search: Search, node: int) -> int:
     """A new edge for the likeliest action without one, which `best_untried` has found."""
-    edges, work = search.edges, search.work
-    data, untried = search.data, search.untried
-    count, best = np.int64(edges[node].num_legal), np.int64(edges[node].best)
-    if legal(state, work.actions, data) != count or work.actions[GUARD_AT] != GUARD:
-        return -np.int64(BAD_COUNT)
-    edge = append_edge(search, node, np.int64(work.actions[best]))
+    tree, record = search.tree, search.edges[node]
+    best = np.int64(record.untried + record.best)
+    if record.num_edges == 0:  # most nodes never get an edge, and need no block
+        record.first = tree.used
+        tree.used += FIRST_BLOCK
+    edge = append_edge(search, node, np.int64(search.untried_actions[best]))
     if edge == NONE:
         return -np.int64(NEED_CAPACITY)
-    edges[edge].prior = edges[node].best_prior
-    untried[np.int64(edges[node].untried) + best] = -math.inf  # it has an edge now
-    edges[node].best = NONE
+    search.edges[edge].prior = record.best_prior
+    search.untried[best] = -math.inf  # it has an edge now
+    record.best = NONE
     return edge
 
 

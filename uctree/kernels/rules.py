@@ -12,4 +12,7 @@ IS_CONTINUOUS = DIM = UNBOUND  # whether actions are vectors, and their number o
 NUM_PLAYERS = NUM_ACTIONS = MAX_OUTCOMES = GUARD_AT = DISCOUNT = UNBOUND
 HAS_CHANCE = HAS_HEURISTIC = IS_ENDLESS_BAD = TAKES_PRIORS = UNBOUND
 HAS_BATCH_EVALUATOR = UNBOUND  # leaves are evaluated in Python
+# A learned model says what is behind edges, for all trees at once; below the root nobody knows
+# which actions are legal.
+IMAGINES = UNBOUND
 NOTES_ACTIONS = UNBOUND  # playouts note the players' actions, for all-moves-as-first

@@ -383,7 +383,7 @@ def chosen_edge(
         edge = first + (np.int64(work.considered[i]) if is_halving else np.int64(i))
         read_choice(search, node, player, node_value, np.int64(i), edge, first)
     num_shown, rest_prior = count, 0.0
-    if IS_SPARSE and not is_halving and count < edges[node].num_legal:
+    if IS_SPARSE and not is_halving and count < edges[node].num_kept:
         work.q[count], work.visits[count] = 0.0, 0
         work.prior[count] = best_untried(search, node)
         num_shown += 1
@@ -432,7 +432,7 @@ def best_untried(search: Search, node: int) -> float:
     record = edges[node]
     if record.best == NONE:
         first = np.int64(record.untried)
-        row = untried[first : first + record.num_legal]
+        row = untried[first : first + record.num_kept]
         largest = record.largest
         if record.num_edges > 0:
             largest = largest_of(row, np.int64(row.shape[0]))

@@ -64,7 +64,7 @@ def select(search: Search, node: int, player: int, state: Any) -> int:
     if CHOOSES and (not SCORES or node != 0 or not ROOT_DIFFERS):
         edge = chosen_edge(search, node, player, value, NO_EDGES, work.parameters, RULE)
         if IS_SPARSE and edge == NONE:
-            return likeliest_edge(search, node, state)
+            return likeliest_edge(search, node)
         return edge
     if SCORES:
         return scored_edge(search, node, player, state, value, num_untried)

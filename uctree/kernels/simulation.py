@@ -99,7 +99,7 @@ def simulate(search: Search) -> int:
         status = conclude(search, status)
         if HAS_THREADS:
             release(search.lock)
-        if status != DONE:
+        if status != DONE or (HAS_ANSWERS and search.queue.rests_at > 0):
             return status
 
 

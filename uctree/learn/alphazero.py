@@ -34,15 +34,13 @@ class AlphaZero:
 
     def loss(self, network: nn.Module, batch: Batch, device: Device) -> Loss:
         options = self.options
-        observations = device.put(batch.observations)
+        observations, policies, values, legal, weights = device.put_all(
+            [batch.observations, batch.policy, batch.values, batch.legal, batch.policy_weights]
+        )
         if observations.dim() == 4:  # convolutions are a fifth faster with channels last
             observations = observations.contiguous(memory_format=torch.channels_last)
         with device.autocast(options.precision):
-            policy, value = losses(
-                network, observations, device.put(batch.policy), device.put(batch.values),
-                device.put(batch.legal),
-            )  # fmt: skip
-        weights = device.put(batch.policy_weights)
+            policy, value = losses(network, observations, policies, values, legal)
         policy_loss = (policy * weights).sum() / weights.sum().clamp(min=1.0)
         value_loss = value.mean()
         total = policy_loss + options.value_weight * value_loss
@@ -55,7 +53,7 @@ class AlphaZero:
         pass
 
     def export(self, network: nn.Module) -> Any:
-        if self.options.inference == "torch":
+        if devices.inference(self.options) == "torch":
             return devices.on_cpu(network)  # workers move it where they compute
         return inference.onnx_bytes(network, self.run.game)
 

@@ -41,7 +41,9 @@ class NetworkSearch:
         self.num_simulations = num_simulations or options.num_simulations or 1
         self.is_gumbel = options.root_selection == "gumbel"
         settings = search_options(options, iteration=0)
-        self.searches = BatchedSearch(game, options.num_trees, evaluator=evaluator, **settings)
+        self.searches = BatchedSearch(
+            game, options.num_trees, keeps_trees=False, evaluator=evaluator, **settings
+        )
 
     def roots(self, states: Sequence[State], seeds: Sequence[int]) -> list[Root]:
         """The root of a search of each state; each search has its own seed."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,18 +12,24 @@ import torch
 from torch import Tensor, nn
 
 from uctree.errors import UctreeError
+from uctree.learn.options import Options
+
+ALIGNED = 16  # bytes at which each array of a joined copy begins
 
 
 class Device:
-    """A processor or a GPU. Arrays go to a GPU through pinned memory, while it computes.
+    """A processor or a GPU. The arrays of a batch cross in one copy, and so do its results.
 
-    >>> Device("cpu").get(Device("cpu").put(np.array([1.0, 2.0]))).tolist()
-    [1.0, 2.0]
+    >>> device = Device("cpu")
+    >>> [each.tolist() for each in device.get_all(device.put_all([np.array([1.0, 2.0])]))]
+    [[1.0, 2.0]]
     """
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.torch = torch.device(name)
+        self._staged = torch.empty(0, dtype=torch.uint8)  # bytes on their way, used again
+        self._copied: Any = None  # the event after the copy out of them
 
     @property
     def is_cpu(self) -> bool:
@@ -29,24 +37,54 @@ class Device:
 
     def put(self, array: np.ndarray) -> Tensor:
         """The array as a tensor on the device; on a processor without a copy."""
-        tensor = torch.from_numpy(array)
-        if self.is_cpu:
-            return tensor
-        if self.torch.type == "cuda":
-            tensor = tensor.pin_memory()
-        return self.move(tensor)
+        return self.put_all([array])[0]
 
-    def move(self, tensor: Tensor) -> Tensor:
-        """A tensor on the device; the copy does not wait."""
-        return tensor.to(self.torch, non_blocking=True)
+    def put_all(self, arrays: Sequence[np.ndarray]) -> list[Tensor]:
+        """The arrays as tensors on the device, by one copy; on a processor without any."""
+        if self.is_cpu:
+            return [torch.from_numpy(array) for array in arrays]
+        ends = np.cumsum([-(-array.nbytes // ALIGNED) * ALIGNED for array in arrays]).tolist()
+        begins = [0, *ends[:-1]]
+        staged = self._staging(ends[-1])
+        place = staged.numpy()
+        for array, begin in zip(arrays, begins, strict=True):
+            plain = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+            place[begin : begin + array.nbytes] = plain
+        moved = self.move(staged)
+        return [
+            moved[begin : begin + array.nbytes].view(_torch_dtype(array)).view(array.shape)
+            for array, begin in zip(arrays, begins, strict=True)
+        ]
+
+    def _staging(self, num_bytes: int) -> Tensor:
+        """Bytes for a copy to the device, pinned if it is a GPU that copies by itself."""
+        if self._copied is not None:
+            self._copied.synchronize()  # what was written last is on the device
+        if len(self._staged) < num_bytes:
+            is_pinned = self.torch.type == "cuda"
+            self._staged = torch.empty(2 * num_bytes, dtype=torch.uint8, pin_memory=is_pinned)
+        return self._staged[:num_bytes]
+
+    def move(self, staged: Tensor) -> Tensor:
+        """A copy of bytes on the device; out of pinned memory the copy does not wait."""
+        moved = staged.to(self.torch, non_blocking=staged.is_pinned(), copy=True)
+        if self.torch.type == "cuda":
+            self._copied = torch.cuda.Event()
+            self._copied.record()
+        return moved
 
     def get(self, tensor: Tensor) -> np.ndarray:
         """A tensor of the device as an array, in 32 bits if it has fewer."""
-        tensor = tensor.detach()
-        if tensor.dtype in (torch.bfloat16, torch.float16):
-            tensor = tensor.float()
-        array: np.ndarray = tensor.cpu().numpy()
+        array: np.ndarray = _wide(tensor.detach()).cpu().numpy()
         return array
+
+    def get_all(self, tensors: Sequence[Tensor]) -> list[np.ndarray]:
+        """Tensors of 32 bits or fewer as arrays, by one copy."""
+        if self.is_cpu:
+            return [self.get(each) for each in tensors]
+        joined = self.get(torch.cat([_wide(each).reshape(-1) for each in tensors]))
+        parts = np.split(joined, np.cumsum([each.numel() for each in tensors])[:-1])
+        return [part.reshape(each.shape) for part, each in zip(parts, tensors, strict=True)]
 
     def place(self, module: nn.Module) -> nn.Module:
         """The module, moved to the device."""
@@ -54,7 +92,17 @@ class Device:
 
     def autocast(self, precision: str) -> Any:
         """A block in which matrix products have this precision: "float32" or "bfloat16"."""
-        return torch.autocast(self.torch.type, torch.bfloat16, enabled=precision == "bfloat16")
+        if precision == "float32":
+            return contextlib.nullcontext()
+        return torch.autocast(self.torch.type, torch.bfloat16)
+
+
+def _torch_dtype(array: np.ndarray) -> torch.dtype:
+    return torch.from_numpy(np.empty(0, array.dtype)).dtype
+
+
+def _wide(tensor: Tensor) -> Tensor:
+    return tensor.float() if tensor.dtype in (torch.bfloat16, torch.float16) else tensor
 
 
 def of(module: nn.Module) -> Device:
@@ -79,6 +127,11 @@ def choose(name: str) -> Device:
             'them, or "auto"'
         )
     return Device(name)
+
+
+def inference(options: Options) -> str:
+    """What computes the network in searches; if the option is None, torch on a GPU, else ONNX."""
+    return options.inference or ("onnx" if choose(options.device).is_cpu else "torch")
 
 
 def available() -> list[str]:

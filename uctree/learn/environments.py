@@ -6,6 +6,7 @@ observation, and its `step` refuses. Episodes come from the environment itself.
 
 from __future__ import annotations
 
+import importlib.metadata
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -71,11 +72,19 @@ def _read(text: str) -> tuple[str, dict[str, Any]]:
 def _make(name: str, keywords: dict[str, Any]) -> Any:
     gymnasium = load_module("gymnasium")
     try:
+        if "/" in name and name not in gymnasium.registry:
+            _register(name.partition("/")[0])
         return gymnasium.make(name, **keywords)
     except Exception as error:  # packages of environments raise whatever they like
         raise UctreeError(
             f"gymnasium.make({name!r}) failed with {type(error).__name__}: {error}"
         ) from error
+
+
+def _register(namespace: str) -> None:
+    """Let the package of a namespace, as `MinAtar`, register its environments."""
+    for entry in importlib.metadata.entry_points(group="gymnasium.envs", name=namespace):
+        entry.load()()
 
 
 def _described(text: str, name: str, world: Any, discount: float) -> Game:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from uctree import specs
 from uctree.arena.ratings import mean_interval
 from uctree.choice import temperature
 from uctree.engine.identity import find_spec, rules_fingerprint
@@ -112,7 +113,7 @@ def searched_actions(
 
 
 def exact_positions(
-    game: Game, *, num_positions: int = NUM_POSITIONS, seed: int = 0
+    game: Game | str, *, num_positions: int = NUM_POSITIONS, seed: int = 0
 ) -> ExactPositions | None:
     """Positions of a game with their optimal actions; None if exact results are not known.
 
@@ -124,6 +125,7 @@ def exact_positions(
     Args:
         num_positions, seed: of the sample.
     """
+    game = specs.as_game(game)
     known = table_of(game, "exact positions", MOST_KEPT)
     key = rules_fingerprint(game, by_source=False), num_positions, seed
     found = known.get(key)

@@ -39,7 +39,8 @@ Predictor = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 def evaluator(
     model: nn.Module, game: Game | None = None, *, backend: str = "torch",
-    symmetries: bool = False, threads: int = 1, leaves: int = 1, cache: str | int = "64MB",
+    symmetries: bool = False, threads: int = 1, precision: str = "float32", leaves: int = 1,
+    cache: str | int = "64MB",
 ) -> evaluators.Evaluator:  # fmt: skip
     """A network as an evaluator of a search; other arguments as in `predictor`.
 
@@ -47,7 +48,9 @@ def evaluator(
         leaves: the number of leaves of one tree in a batch.
         cache: the memory of the evaluation cache.
     """
-    function = predictor(model, game, backend=backend, symmetries=symmetries, threads=threads)
+    function = predictor(
+        model, game, backend=backend, symmetries=symmetries, threads=threads, precision=precision
+    )
     version = _version_of(model) if backend == "torch" else None
     return evaluators.network(
         function, name=type(model).__name__, leaves=leaves, cache=cache, version=version
@@ -64,7 +67,7 @@ def _version_of(model: nn.Module) -> Callable[[], int]:
 
 def predictor(
     model: nn.Module, game: Game | None = None, *, backend: str = "torch",
-    symmetries: bool = False, threads: int = 1,
+    symmetries: bool = False, threads: int = 1, precision: str = "float32",
 ) -> Predictor:  # fmt: skip
     """A network as a function of NumPy arrays, from observations to logits and values.
 
@@ -76,6 +79,7 @@ def predictor(
             still on processors with instructions for it.
         symmetries: whether results are averaged over all symmetries of the game.
         threads: the number that compute a batch; beside other busy processes 1 is best.
+        precision: of matrix products by torch, "float32" or "bfloat16".
     """
     if backend not in ("torch", "onnx", "int8"):
         raise ValueError(f'backend is "torch", "onnx" or "int8"; got {backend!r}')
@@ -87,7 +91,7 @@ def predictor(
     else:
         network.check_network(model, game)
     if backend == "torch":
-        predict = _torch_predictor(model, threads)
+        predict = _torch_predictor(model, threads, precision)
     elif backend == "onnx":
         predict = _onnx_predictor(onnx_bytes(model, game), threads=threads)
     elif game is None:
@@ -98,16 +102,17 @@ def predictor(
     return _averaged_over_symmetries(predict, game) if symmetries else predict
 
 
-def _torch_predictor(model: nn.Module, threads: int = 1) -> Predictor:
+def _torch_predictor(model: nn.Module, threads: int = 1, precision: str = "float32") -> Predictor:
     torch, evaluating = load_module("torch"), load_module("uctree.learn.network").evaluating
     where = load_module("uctree.learn.devices").of(model)
 
     def predict(observations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         if torch.get_num_threads() != threads:  # a setting of the calling thread
             torch.set_num_threads(threads)
-        with evaluating(model), torch.inference_mode():
-            logits, values = model(where.put(observations))
-        return where.get(logits), where.get(values)
+        with evaluating(model), torch.inference_mode(), where.autocast(precision):
+            found = model(where.put(observations))
+        logits, values = where.get_all(found)
+        return logits, values
 
     return predict
 

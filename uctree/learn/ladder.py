@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from uctree import specs
 from uctree.arena import ratings as arena_ratings
 from uctree.arena.agents import AgentSource
 from uctree.arena.episodes import Task, named
@@ -56,7 +57,7 @@ OnProgress = Callable[[int, int], None]
 
 
 def measure(
-    game: Game, evaluator: Evaluator, options: Options, *, past: Evaluator | None = None,
+    game: Game | str, evaluator: Evaluator, options: Options, *, past: Evaluator | None = None,
     seed: int = 0, progress: OnProgress | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """The strength of a network's search and the accuracy of the network, as numbers for JSON.
@@ -72,6 +73,7 @@ def measure(
         seed: decides openings, chance outcomes and searches.
         progress: called with the number of finished games and the total; exact play counts as one.
     """
+    game = specs.as_game(game)
     if options.ladder_games < 1:
         raise UctreeError("ladder_games=0: a measurement needs at least 1 game per opponent")
     if game.environment is not None:
@@ -121,6 +123,42 @@ def strength(row: Mapping[str, Any]) -> float:
     games = [each for name, each in row["games"].items() if name in OPPONENTS]
     numbers = [each["mean_return"] if "mean_return" in each else each["score"] for each in games]
     return float(np.mean(numbers))
+
+
+MUCH = 0.3  # of what was gained since the first measurement
+
+
+@dataclass(frozen=True)
+class Fall:
+    """A newest checkpoint that has lost much of what was learned; strengths by iteration."""
+
+    first: tuple[int, float]
+    best: tuple[int, float]
+    last: tuple[int, float]
+
+    def __str__(self) -> str:
+        return (
+            f"The newest checkpoint, of iteration {self.last[0]}, has lost a good part of what was "
+            f"learned: its strength is {self.last[1]:.3g}, that of iteration {self.best[0]} was "
+            f"{self.best[1]:.3g} and that of iteration {self.first[0]} {self.first[1]:.3g}. Both "
+            f"are kept: run.learned({self.best[0]}) is the stronger one."
+        )
+
+
+def fall(run: Run) -> Fall | None:
+    """The fall of the newest checkpoint that was measured; None if it is as good as the best.
+
+    It is a fall if at least `MUCH` of the strength gained from the first measurement to the best
+    is lost.
+    """
+    rows = [row for row in sound_rows(run, "ladder") if row["strength"] is not None]
+    best = run.best_iteration()
+    if not rows or best is None:
+        return None
+    first, last = ((row["iteration"], row["strength"]) for row in (rows[0], rows[-1]))
+    top = next(((best, row["strength"]) for row in rows[::-1] if row["iteration"] == best), last)
+    has_fallen = top[0] != last[0] and top[1] - last[1] >= MUCH * (top[1] - first[1])
+    return Fall(first, top, last) if has_fallen and top[1] > last[1] else None
 
 
 def returns_against(

@@ -1,15 +1,14 @@
-"""A learned model in a search: its two functions, and the hidden states of many trees."""
+"""A learned model in a search: its two functions, and how their answers are read."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from uctree import evaluators
-from uctree.engine.latent import Answers
+from uctree.engine.latent import Answers, Roots
 from uctree.evaluators import Evaluator
 from uctree.game import OVER, Game, State
 from uctree.learn.replay import observe_states
@@ -34,68 +33,46 @@ class Functions:
 
 
 class Imagination:
-    """Hidden states of trees: what `uctree.engine.latent.Model` asks for, by a model's functions.
-
-    With more than one player, vectors are turned into the order of the players here [Eq. 13].
-    """
+    """What `uctree.engine.latent.Model` asks for, by a model's functions."""
 
     def __init__(self, game: Game, functions: Functions) -> None:
         self.game, self.functions = game, functions
         n = game.num_players
         # Row p reorders what player p sees (me, next, ..., previous) by player.
         self._orders = (np.arange(n) - np.arange(n)[:, None]) % n
-        self._hidden: np.ndarray | None = None
-        self._room = 0, 0
 
-    def reserve(self, num_trees: int, num_states: int) -> None:
-        self._room = num_trees, num_states
-        if self._hidden is not None and self._hidden.shape[:2] != self._room:
-            old = self._hidden
-            self._hidden = np.zeros((*self._room, *old.shape[2:]), np.float32)
-            rows, columns = min(len(old), num_trees), min(old.shape[1], num_states)
-            self._hidden[:rows, :columns] = old[:rows, :columns]
-
-    def begin(self, trees: np.ndarray, states: Any) -> Any:
+    def begin(self, states: np.ndarray) -> Roots:
+        """The hidden states of records of the game, and what is known there."""
         batch = observe_states(self.game, states)
         hidden, logits, values = self.functions.initial(batch.observations)
-        if self._hidden is None:
-            self._hidden = np.zeros((*self._room, *hidden.shape[1:]), np.float32)
-        self._hidden[trees, 0] = hidden
-        return batch.legal, logits, self.by_player(values, states["to_play"])
+        return Roots(hidden, batch.legal, logits, values)
 
-    def step(
-        self, trees: np.ndarray, parents: np.ndarray, actions: np.ndarray, to_play: np.ndarray,
-        rows: np.ndarray,
-    ) -> Answers:  # fmt: skip
-        assert self._hidden is not None, "a root comes first"
-        given = self._hidden[trees, parents]
-        hidden, rewards, logits, values, *turns = self.functions.recurrent(
-            given, actions.astype(np.int64)
-        )
-        self._hidden[trees, rows] = hidden
-        after = self.next_players(to_play, turns)
-        return Answers(
-            logits, self.by_player(values, after), self.by_player(rewards, to_play), after
-        )
+    def step(self, hidden: np.ndarray, actions: np.ndarray) -> Answers:
+        """What is behind actions in hidden states."""
+        after, rewards, logits, values, *turns = self.functions.recurrent(hidden, actions)
+        return Answers(after, rewards, logits, values, self._seats(turns))
+
+    def _seats(self, turns: Sequence[np.ndarray]) -> np.ndarray | None:
+        """How many seats on the next player sits, or the number of players: OVER.
+
+        None if players move in turn and the model does not say that episodes end.
+        """
+        n, functions = self.game.num_players, self.functions
+        if functions.rotates and not functions.ends:
+            return None
+        turn = turns[0]
+        seats = np.full(len(turn), 1 % n) if functions.rotates else turn[:, :n].argmax(axis=1)
+        return np.where(turn.argmax(axis=1) == n, n, seats) if functions.ends else seats
 
     def next_players(self, to_play: np.ndarray, turns: Sequence[np.ndarray]) -> np.ndarray:
         """Who moves after the players who act, or OVER."""
-        n, functions = self.game.num_players, self.functions
-        after = (to_play + 1) % n
-        if functions.rotates and not functions.ends:
-            return after
-        turn = turns[0]
-        if not functions.rotates:
-            after = (to_play + turn[:, :n].argmax(axis=1)) % n
-        if functions.ends:
-            after = np.where(turn.argmax(axis=1) == n, OVER, after)
-        return after
+        n, seats = self.game.num_players, self._seats(turns)
+        if seats is None:
+            return (to_play + 1) % n
+        return np.where(seats == n, OVER, (to_play + seats) % n)
 
     def by_player(self, relative: np.ndarray, to_play: np.ndarray) -> np.ndarray:
-        """Vectors in the order of the players; those behind an end are not used."""
-        if self.game.num_players == 1:
-            return relative
-        # Faster than `take_along_axis`, which a small batch would feel.
+        """Vectors in the order of the players; those behind an end are not used [Eq. 13]."""
         found: np.ndarray = relative[np.arange(len(relative))[:, None], self._orders[to_play]]
         return found
 

@@ -25,6 +25,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from uctree import specs
 from uctree.errors import BrokenGame, UctreeError
 from uctree.game import Game
 from uctree.learn import devices
@@ -42,13 +43,20 @@ from uctree.learn.options import SMALL_BOARD
 KINDS = ("mlp_model", "tower_model")
 HEAD_CHANNELS = 4  # planes that a head of a tower reads
 SMALLEST_SPAN = 1e-5  # of a hidden state that is scaled to [0, 1]
+SMALLEST_VARIANCE, LARGEST_INPUT = 1e-6, 10.0  # of observations that are standardised
+SLOWEST = 1e-3  # the share of a batch in their mean, which is that of all batches at first
 
 
 # --- models from a game --------------------------------------------------------------------------
 
 
 def mlp_model(
-    game: Game, *, width: int = 256, latent: int = 128, bounded: bool | None = None, seed: int = 0
+    game: Game | str,
+    *,
+    width: int = 256,
+    latent: int = 128,
+    bounded: bool | None = None,
+    seed: int = 0,
 ) -> LearnedModel:
     """An untrained model of layers of `width` neurons; hidden states have `latent` numbers.
 
@@ -56,11 +64,12 @@ def mlp_model(
         bounded: as in `mlp`.
         seed: the same seed gives the same weights.
     """
-    return _seeded(seed, description_of(game, "mlp_model", width, latent, bounded))
+    game = specs.as_game(game)
+    return _seeded(seed, _description(game, "mlp_model", width, latent, bounded))
 
 
 def tower_model(
-    game: Game, *, width: int = 32, depth: int = 2, bounded: bool | None = None, seed: int = 0
+    game: Game | str, *, width: int = 32, depth: int = 2, bounded: bool | None = None, seed: int = 0
 ) -> LearnedModel:
     """An untrained model of residual blocks, for planes; hidden states are `width` planes.
 
@@ -69,17 +78,18 @@ def tower_model(
         bounded: as in `mlp`.
         seed: the same seed gives the same weights.
     """
+    game = specs.as_game(game)
     if len(game.observation_shape or ()) != 3:
         raise BrokenGame(
             f"a tower needs planes, [channels, rows, cols]; {game.name} has "
             f"observation_shape={game.observation_shape}: use mlp_model(game)"
         )
-    return _seeded(seed, description_of(game, "tower_model", width, depth, bounded))
+    return _seeded(seed, _description(game, "tower_model", width, depth, bounded))
 
 
 def default_model(
-    game: Game, *, kind: str | None = None, width: int | None = None, depth: int | None = None,
-    seed: int = 0,
+    game: Game | str, *, kind: str | None = None, width: int | None = None,
+    depth: int | None = None, seed: int = 0,
 ) -> LearnedModel:  # fmt: skip
     """An untrained model: a tower for planes of more than 16 cells, otherwise an mlp.
 
@@ -87,6 +97,7 @@ def default_model(
         kind: "tower" or "mlp" instead.
         depth: the blocks of a tower, or the numbers of an mlp's hidden state.
     """
+    game = specs.as_game(game)
     shape = game.observation_shape or ()
     if kind is None:
         kind = "tower" if len(shape) == 3 and math.prod(shape[1:]) > SMALL_BOARD else "mlp"
@@ -94,6 +105,14 @@ def default_model(
     if depth is not None:
         sizes["depth" if kind == "tower" else "latent"] = depth
     return (tower_model if kind == "tower" else mlp_model)(game, seed=seed, **sizes)
+
+
+def _description(
+    game: Game, kind: str, width: int, depth: int, bounded: bool | None
+) -> dict[str, Any]:
+    """The description of a model; observations of environments are standardised."""
+    found = description_of(game, kind, width, depth, bounded)
+    return found | {"standardised": game.environment is not None}
 
 
 def _seeded(seed: int, description: Mapping[str, Any]) -> LearnedModel:
@@ -121,7 +140,8 @@ def check_description(description: Mapping[str, Any]) -> None:
         raise UctreeError(
             f"not the description of a model: {error}; got {str(description)[:500]}"
         ) from None
-    if not are_sizes(**description):
+    sizes = {key: value for key, value in description.items() if key != "standardised"}
+    if not are_sizes(**sizes) or type(description.get("standardised", False)) is not bool:
         raise UctreeError(
             f"not the description of a model of a sensible size; got {str(description)[:500]}"
         )
@@ -139,6 +159,7 @@ class LearnedModel(nn.Module):
     def __init__(
         self, *, kind: str, width: int, depth: int, observation_shape: Sequence[int],
         num_actions: int, num_players: int, value_range: Sequence[float] | None, per_cell: bool,
+        standardised: bool = False,
     ) -> None:  # fmt: skip
         super().__init__()
         if kind not in KINDS or width < 1 or depth < 1:
@@ -149,15 +170,17 @@ class LearnedModel(nn.Module):
         self.description = {
             "kind": kind, "width": width, "depth": depth,
             "observation_shape": list(observation_shape), "num_actions": num_actions,
-            "num_players": num_players, "per_cell": per_cell,
+            "num_players": num_players, "per_cell": per_cell, "standardised": standardised,
             "value_range": None if value_range is None else list(value_range),
         }  # fmt: skip
         self.num_players = num_players
+        shape = tuple(observation_shape)
+        self.observed = Standardised(shape) if standardised else nn.Identity()
         heads = [_head_of(num_players, value_range, is_reward) for is_reward in (False, True)]
         self.value_head, self.reward_head = heads
         make = _Layers if kind == "mlp_model" else _Planes
         self.parts = make(
-            tuple(observation_shape), num_actions, width, depth, per_cell,
+            shape, num_actions, width, depth, per_cell,
             self.value_head.num_outputs, self.reward_head.num_outputs, num_players + 1,
         )  # fmt: skip
 
@@ -165,7 +188,7 @@ class LearnedModel(nn.Module):
 
     def represent(self, observations: Tensor) -> Tensor:
         """The hidden states of observations."""
-        hidden: Tensor = self.parts.represent(observations)
+        hidden: Tensor = self.parts.represent(self.observed(observations))
         return scaled(hidden)
 
     def advance(self, hidden: Tensor, actions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -209,6 +232,45 @@ class LearnedModel(nn.Module):
         return (
             after, self.reward_head.values(reward), logits, self.value_head.values(value), turn
         )  # fmt: skip
+
+
+class Standardised(nn.Module):
+    """Observations with mean 0 and deviation 1, by all that learning has seen.
+
+    For environments, whose numbers may be of any size; planes have one mean and deviation each.
+
+    >>> module = Standardised((2,))
+    >>> module(torch.tensor([[1.0, 0.0], [3.0, 100.0]])).tolist()
+    [[-1.0, -1.0], [1.0, 1.0]]
+    >>> module.eval()(torch.tensor([[4.0, 50.0]])).tolist()
+    [[2.0, 0.0]]
+    """
+
+    mean: Tensor
+    square: Tensor
+    batches: Tensor
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        super().__init__()
+        size = (shape[0], 1, 1) if len(shape) == 3 else shape
+        self.axes = (0, 2, 3) if len(shape) == 3 else (0,)
+        self.register_buffer("mean", torch.zeros(size))
+        self.register_buffer("square", torch.ones(size))
+        self.register_buffer("batches", torch.zeros(()))
+
+    def forward(self, observations: Tensor) -> Tensor:
+        if self.training:
+            self._see(observations)
+        variance = self.square - self.mean.square()
+        found = (observations - self.mean) / variance.clamp(min=SMALLEST_VARIANCE).sqrt()
+        return found.clamp(-LARGEST_INPUT, LARGEST_INPUT)
+
+    @torch.no_grad()
+    def _see(self, observations: Tensor) -> None:
+        self.batches += 1
+        share = (1.0 / self.batches).clamp(min=SLOWEST)
+        for known, new in ((self.mean, observations), (self.square, observations.square())):
+            known.lerp_(new.mean(self.axes).view_as(known), share)
 
 
 def _head_of(num_players: int, value_range: Sequence[float] | None, is_reward: bool) -> Any:
@@ -257,6 +319,20 @@ def _two_layers(num_inputs: int, width: int, num_outputs: int) -> nn.Sequential:
     )
 
 
+def _projections(num_inputs: int, width: int) -> tuple[nn.Sequential, nn.Sequential]:
+    """Projection and predictor of the consistency loss, with 128 numbers.
+
+    Batch norms take away what all states have in common. Without them all projections point the
+    same way from the beginning, and the loss teaches nothing.
+    """
+    projection = nn.Sequential(
+        nn.Flatten(), nn.Linear(num_inputs, width), nn.BatchNorm1d(width), nn.ReLU(),
+        nn.Linear(width, 128), nn.BatchNorm1d(128, affine=False),
+    )  # fmt: skip
+    predictor = nn.Sequential(nn.Linear(128, 64), nn.BatchNorm1d(64), nn.ReLU(), nn.Linear(64, 128))
+    return projection, predictor
+
+
 def _head(num_inputs: int, width: int, num_outputs: int) -> nn.Sequential:
     *before, last = _two_layers(num_inputs, width, num_outputs)
     assert isinstance(last, nn.Linear)
@@ -279,8 +355,7 @@ class _Layers(nn.Module):
         self.turn = _head(latent, narrow, num_turns)
         self.policy = _head(latent, width, num_actions)
         self.value = _head(latent, narrow, num_values)
-        self.projection = _two_layers(latent, width, 128)
-        self.predictor = _two_layers(128, 64, 128)
+        self.projection, self.predictor = _projections(latent, width)
 
     def represent(self, observations: Tensor) -> Any:
         return self.representation(observations)
@@ -324,8 +399,7 @@ class _Planes(nn.Module):
             _Cells(width, num_actions - num_cells) if per_cell
             else _plane_head(width, num_cells, num_actions)
         )  # fmt: skip
-        self.projection = _two_layers(width * num_cells, 256, 128)
-        self.predictor = _two_layers(128, 64, 128)
+        self.projection, self.predictor = _projections(width * num_cells, 256)
 
     def represent(self, observations: Tensor) -> Any:
         return self.representation(observations)

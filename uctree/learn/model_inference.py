@@ -39,14 +39,19 @@ class ModelExport:
     rotates: bool
     ends: bool
 
-    def evaluator(self, game: Game, *, leaves: int = 1, device: str = "cpu") -> Evaluator:
+    def evaluator(
+        self, game: Game, *, leaves: int = 1, device: str = "cpu", precision: str = "float32"
+    ) -> Evaluator:
         """The model as an evaluator for `BatchedSearch`."""
-        return latent.evaluator(game, self.functions(game, device=device), leaves=leaves)
+        functions = self.functions(game, device=device, precision=precision)
+        return latent.evaluator(game, functions, leaves=leaves)
 
-    def functions(self, game: Game, *, device: str = "cpu") -> Functions:
-        """The model as functions of arrays."""
+    def functions(
+        self, game: Game, *, device: str = "cpu", precision: str = "float32"
+    ) -> Functions:
+        """The model as functions of arrays; device and precision are for torch."""
         if self.module is not None:
-            initial, recurrent = torch_functions(self.module, device)
+            initial, recurrent = torch_functions(self.module, device, precision=precision)
         else:
             initial, recurrent = _onnx_functions(self.initial, self.recurrent)
         return Functions(initial, recurrent, self.rotates, self.ends)
@@ -79,11 +84,14 @@ def _says_turns(module: Any, game: Game) -> bool:
 # --- torch ---------------------------------------------------------------------------------------
 
 
-def torch_functions(module: nn.Module, device: Any = "cpu", threads: int = 1) -> Any:
+def torch_functions(
+    module: nn.Module, device: Any = "cpu", threads: int = 1, precision: str = "float32"
+) -> Any:
     """The two functions of a module, on NumPy arrays.
 
     Args:
         device: its name, or a `devices.Device`; the module is moved there.
+        precision: of matrix products, "float32" or "bfloat16".
     """
     torch, devices = load_module("torch"), load_module("uctree.learn.devices")
     evaluating = load_module("uctree.learn.network").evaluating
@@ -93,8 +101,9 @@ def torch_functions(module: nn.Module, device: Any = "cpu", threads: int = 1) ->
     def run(function: Any, *given: np.ndarray) -> list[np.ndarray]:
         if where.is_cpu and torch.get_num_threads() != threads:
             torch.set_num_threads(threads)
-        with evaluating(module), torch.inference_mode():
-            return [where.get(each) for each in function(*map(where.put, given))]
+        with evaluating(module), torch.inference_mode(), where.autocast(precision):
+            found: list[np.ndarray] = where.get_all(function(*where.put_all(given)))
+        return found
 
     def initial(observations: np.ndarray) -> Any:
         return run(module.initial, observations)

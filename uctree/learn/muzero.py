@@ -8,6 +8,7 @@ import numpy as np
 from torch import Tensor, nn
 
 from uctree.errors import UctreeError
+from uctree.learn import devices
 from uctree.learn.algorithms import Loss
 from uctree.learn.devices import Device
 from uctree.learn.model_inference import ModelExport, export_model
@@ -35,6 +36,9 @@ class MuZero:
 
     def read(self, end: int) -> None:
         self.columns.extend(end, self.options.value_plies)
+        assert self.options.replay_window is not None
+        self.columns.forget(end - self.options.replay_window)
+        self.reanalysed.forget(end - self.options.replay_window)
 
     @property
     def rotates(self) -> bool:
@@ -43,11 +47,12 @@ class MuZero:
 
     def take_reanalysed(self, end: int) -> None:
         """Teach the policies and values of searches that were made again, up to a cursor."""
-        replay = self.run.reanalysis
-        for entry in replay.entries_between(self.reanalysed_end, end):
-            found = replay.intact_positions(entry)
+        store, columns = self.run.reanalysis, self.columns
+        window = self.run.replay.window(columns.end - columns.base, end=columns.end)
+        for entry in store.entries_between(self.reanalysed_end, end):
+            found = store.intact_positions(entry)
             if found is not None:
-                self.reanalysed.note(found, self.columns)
+                self.reanalysed.note(found, columns, window)
         self.reanalysed_end = end
 
     def draw(self, window: Window, rng: np.random.Generator) -> SequenceBatch:
@@ -61,7 +66,7 @@ class MuZero:
 
     def loss(self, network: nn.Module, batch: SequenceBatch, device: Device) -> Loss:
         options = self.options
-        targets = Targets(*(device.put(getattr(batch, name)) for name in Targets.names))
+        targets = Targets(*device.put_all([getattr(batch, name) for name in Targets.names]))
         teaches_turns = options.learned_ends or not self.rotates
         with device.autocast(options.precision):
             found = unrolled_losses(
@@ -90,7 +95,7 @@ class MuZero:
 
     def export(self, network: nn.Module) -> ModelExport:
         return export_model(
-            network, self.run.game, backend=self.options.inference, rotates=self.rotates,
+            network, self.run.game, backend=devices.inference(self.options), rotates=self.rotates,
             ends=self.options.learned_ends,
         )  # fmt: skip
 
@@ -111,6 +116,10 @@ class MuZero:
         self.take_reanalysed(int(cursors[1]))
         saved = state.get("priority")
         if saved is not None:
+            if saved.ndim != 1 or not (np.isfinite(saved) & (saved >= 0)).all():
+                raise UctreeError(
+                    "the checkpoint has priorities that are not numbers of at least 0"
+                )
             column = self.columns["priority"]
             count = min(len(saved), len(column))
             if count:

@@ -22,6 +22,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from uctree import specs
 from uctree.errors import BrokenGame, UctreeError
 from uctree.game import Game
 from uctree.learn import devices
@@ -37,7 +38,12 @@ LARGEST_ATOM = 300  # the largest atom of a categorical value head: returns of a
 
 
 def mlp(
-    game: Game, *, width: int = 128, depth: int = 3, bounded: bool | None = None, seed: int = 0
+    game: Game | str,
+    *,
+    width: int = 128,
+    depth: int = 3,
+    bounded: bool | None = None,
+    seed: int = 0,
 ) -> Network:
     """An untrained network of `depth` layers of `width` neurons, for small observations.
 
@@ -47,13 +53,15 @@ def mlp(
             values are learned on the scale of `targets.squash`.
         seed: the same seed gives the same weights.
     """
+    game = specs.as_game(game)
     return _seeded(seed, description_of(game, "mlp", width, depth, bounded))
 
 
 def tower(
-    game: Game, *, width: int = 64, depth: int = 4, bounded: bool | None = None, seed: int = 0
+    game: Game | str, *, width: int = 64, depth: int = 4, bounded: bool | None = None, seed: int = 0
 ) -> Network:
     """An untrained network of `depth` residual blocks of `width` planes; arguments as in `mlp`."""
+    game = specs.as_game(game)
     if len(game.observation_shape or ()) != 3:
         raise BrokenGame(
             f"a tower needs planes, [channels, rows, cols]; {game.name} has "
@@ -63,9 +71,10 @@ def tower(
 
 
 def default_network(
-    game: Game, *, width: int | None = None, depth: int | None = None, seed: int = 0
+    game: Game | str, *, width: int | None = None, depth: int | None = None, seed: int = 0
 ) -> Network:
     """An untrained network: a tower for planes of more than 16 cells, otherwise an mlp."""
+    game = specs.as_game(game)
     shape = game.observation_shape or ()
     make = tower if len(shape) == 3 and math.prod(shape[1:]) > SMALL_BOARD else mlp
     sizes: dict[str, Any] = {"width": width, "depth": depth}

@@ -16,7 +16,7 @@ from msgspec import Meta
 from uctree import specs
 from uctree.engine.options import resolve
 from uctree.errors import UctreeError
-from uctree.game import Game
+from uctree.game import ENDLESS, Game
 
 Count = Annotated[int, Meta(ge=1)]
 Number = Annotated[int, Meta(ge=0)]
@@ -76,7 +76,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     temperature_floor: Annotated[Amount, doc("the lowest temperature")] = 0.1
     temperature_cutover: Annotated[Number | None, doc(
         "from this ply on the best action is taken; None: after a third of an episode, not "
-        "before ply 8")] = None
+        "before ply 8; in environments never")] = None
     full_search_share: Annotated[Share, doc(
         "playout-cap randomisation: share of searches that have all simulations and teach a "
         "policy")] = 1.0
@@ -137,13 +137,13 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         "how the learning rate falls")] = "cosine"
     schedule_iterations: Annotated[Count | None, doc(
         "iterations until it has fallen; None: those of the run, 1000 if not known; with "
-        "max_hours it has fallen by then at the latest")] = None
+        "max_hours or max_cpu_hours it has fallen by then at the latest")] = None
     learning_rate_end: Annotated[Share, doc("final learning rate as a share of the largest")] = 0.1
     warmup_steps: Annotated[Number, doc("steps in which the learning rate rises from 0")] = 100
     weight_decay: Annotated[Amount, doc("weight decay of AdamW")] = 1e-4
     precision: Annotated[Literal["float32", "bfloat16"], doc(
-        "of matrix products in learning; bfloat16 is faster on processors that support "
-        "it")] = "float32"
+        "of matrix products in learning, and in searches by torch; bfloat16 is faster on "
+        "processors that support it")] = "float32"
     gradient_clip: Annotated[Above0 | None, doc("largest gradient norm; None: no limit")] = 1.0
     value_weight: Annotated[Amount, doc(
         "weight of the value loss; that of the policy loss is 1")] = 1.0
@@ -169,16 +169,20 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     # Workers, limits.
     workers: Annotated[Count, doc(
-        "processes that play; with 1 and without max_hours the run is the same every time")] = 1
+        "processes that play; with 1 and without limits of time the run is the same every "
+        "time")] = 1
     backend: Annotated[Literal["process", "ray"], doc("what runs the workers")] = "process"
-    inference: Annotated[Literal["torch", "onnx", "int8"], doc(
+    inference: Annotated[Literal["torch", "onnx", "int8"] | None, doc(
         "what computes the network in searches; int8: ONNX with 8 bits in self-play, less exact, "
-        "faster on processors with instructions for it")] = "onnx"
+        "faster on processors with instructions for it; None: torch on a GPU, else onnx")] = None
     device: Annotated[Literal["auto", "cpu", "cuda", "mps"], doc(
         "what computes learning, and searches with inference=torch; auto: a GPU if there is "
         "one")] = "auto"
     tensorboard: Annotated[bool, doc("whether metrics are also written for TensorBoard")] = False
     max_hours: Annotated[Above0 | None, doc("hours after which the run ends")] = None
+    max_cpu_hours: Annotated[Above0 | None, doc(
+        "hours of processor time, of all its processes, after which the run ends; unlike "
+        "max_hours the same on a busy machine")] = None
     max_iterations: Annotated[Count | None, doc(
         "iterations after which the run ends; None: 100 if there is no other limit")] = None
     max_games: Annotated[Count | None, doc(
@@ -225,8 +229,8 @@ DECIDED_BY_GAME = frozenset({
 
 # Options that may change when a run is resumed: limits, workers, checkpoints and metrics.
 CHANGEABLE = frozenset({
-    "max_hours", "max_iterations", "max_games", "workers", "backend", "inference", "tensorboard",
-    "device",
+    "max_hours", "max_cpu_hours", "max_iterations", "max_games", "workers", "backend",
+    "inference", "tensorboard", "device",
     "checkpoint_interval", "keep_checkpoints", "keep_every", "ladder_games",
 })  # fmt: skip
 
@@ -251,8 +255,9 @@ def describe_options() -> list[OptionRow]:
     return rows
 
 
-def make_options(game: Game, **given: Any) -> Options:
+def make_options(game: Game | str, **given: Any) -> Options:
     """The options of a run: the given ones, and those that the game decides."""
+    game = specs.as_game(game)
     return fill_in(read_options(given), game)
 
 
@@ -309,10 +314,13 @@ def fill_in(options: Options, game: Game) -> Options:
     positions = episodes * length
     window = options.replay_window or 25 * positions
     iterations, games = options.max_iterations, options.max_games
-    if iterations is None and games is None and options.max_hours is None:
+    if iterations is None and games is None and not (options.max_hours or options.max_cpu_hours):
         iterations = DEFAULT_ITERATIONS
     planned = iterations or (math.ceil(games / episodes) if games else 1000)
     cutover = options.temperature_cutover
+    if cutover is None:
+        # What is worth exploring in a game is its opening; in an environment it may be anywhere.
+        cutover = ENDLESS if game.environment is not None else max(length // 3, 8)
     is_muzero = options.algorithm == "muzero"
     root = options.root_selection or ("gumbel" if is_muzero else "puct")
     target = options.policy_target or ("gumbel" if is_muzero and root == "gumbel" else "visits")
@@ -329,7 +337,7 @@ def fill_in(options: Options, game: Game) -> Options:
         ),
         fast_simulations=options.fast_simulations or max(1, simulations // 4),
         playout_simulations=options.playout_simulations or 20 * simulations,
-        temperature_cutover=max(length // 3, 8) if cutover is None else cutover,
+        temperature_cutover=cutover,
         episodes_per_iteration=episodes,
         replay_window=window,
         replay_start=options.replay_start or min(options.batch_size, window),
@@ -370,6 +378,16 @@ def _conflicts(options: Options, game: Game) -> list[str]:
             not is_muzero and game.environment is not None,
             f"{game.name} is an environment without rules, which alphazero needs; use "
             'algorithm="muzero"',
+        ),
+        (
+            is_muzero and options.batch_size == 1 and options.consistency_weight > 0,
+            "batch_size=1: the consistency loss compares positions of a batch; use a larger one, "
+            "or consistency_weight=0",
+        ),
+        (
+            bool(options.playout_iterations) and game.environment is not None,
+            f"playout_iterations={options.playout_iterations}: {game.name} is an environment "
+            "without rules, which playouts need; omit the option",
         ),
     ]
     return [message for applies, message in cases if applies]

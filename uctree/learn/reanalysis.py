@@ -37,7 +37,7 @@ class Reanalysis:
             roots = search.roots(list(states), [self.seed + int(each) for each in positions])
             policies = [(root.actions, search.policy(root)) for root in roots]
             values = [root.value for root in roots]
-            found = make_reanalysed(self.game, positions.tolist(), policies, values)
+            found = make_reanalysed(self.game, positions, states, policies, values)
             simulations = sum(int(root.visits.sum()) for root in roots)
             yield Episode(number, found, np.zeros(self.game.num_players), 0, simulations)
 

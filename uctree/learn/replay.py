@@ -739,12 +739,14 @@ class Window:
         return numbers
 
 
-def observe_states(game: Game, states: Sequence[State]) -> Batch:
+def observe_states(game: Game, states: Sequence[State] | np.ndarray) -> Batch:
     """The observations and legal actions of states; its targets are empty."""
     count = len(states)
-    records = np.zeros(count, game.dtype)
-    for index, state in enumerate(states):
-        records[index] = state
+    records = states
+    if not isinstance(records, np.ndarray):
+        records = np.zeros(count, game.dtype)
+        for index, state in enumerate(states):
+            records[index] = state
     planes, policy, legal = _filled(
         game, records, np.full((count, 1), NONE, np.int32), np.zeros((count, 1), np.float32),
         np.zeros(count, np.int64),
@@ -801,7 +803,7 @@ def _filled(
         action_table, cell_table, scratch, scratch.reshape(planes.shape[1:]), planes, policy, mask,
         action_array(game), game.data,
     )  # fmt: skip
-    if _kernel(game, arguments).call(*arguments) < 0:
+    if _kernel(game, arguments).run(*arguments) < 0:
         raise moves.wrong_legal(game)
     return planes.reshape(count, *shape), policy, mask
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from uctree import specs
 from uctree.game import Game
 from uctree.solver import solve
 
@@ -26,7 +27,7 @@ class Replies:
         return self.gave_away == self.lost == 0
 
 
-def try_all(game: Game, act: Callable[[np.record], int]) -> Replies:
+def try_all(game: Game | str, act: Callable[[np.record], int]) -> Replies:
     """The results of the player that takes `act(state)`, in a small game of two players.
 
     >>> from uctree import games
@@ -34,6 +35,7 @@ def try_all(game: Game, act: Callable[[np.record], int]) -> Replies:
     >>> try_all(game, lambda state: game.legal(state)[0]).is_perfect
     False
     """
+    game = specs.as_game(game)
     exact = solve(game)
     positions = gave_away = lost = 0
     for seat in (0, 1):

@@ -30,7 +30,8 @@ def write_report(run: Run, path: str | os.PathLike[str]) -> None:
 def report_page(run: Run) -> str:
     """The HTML of the page."""
     first = [paragraph(_verdict(run)), paragraph(_headline(run))]
-    first += [paragraph(text) for text in _fall(run)]
+    fallen = ladder.fall(run)
+    first += [paragraph(str(fallen))] if fallen else []
     sections = []
     for name, section in (
         ("Does it learn?", _strength), ("Does it play optimally?", _exact),
@@ -58,24 +59,6 @@ def _verdict(run: Run) -> str:
     elif high < 0:
         answer = "No, it does not learn"
     return f"{answer}: {seen}."
-
-
-def _fall(run: Run) -> list[str]:
-    """A warning if the newest checkpoint is much weaker than an earlier one."""
-    rows = [row for row in sound_rows(run, "ladder") if row["strength"] is not None]
-    best = run.best_iteration()
-    if not rows or best is None or rows[-1]["iteration"] == best:
-        return []
-    top = next((row for row in reversed(rows) if row["iteration"] == best), rows[-1])
-    first, last = rows[0]["strength"], rows[-1]["strength"]
-    if top["strength"] - last < 0.3 * (top["strength"] - first):
-        return []
-    return [
-        f"The newest checkpoint, of iteration {rows[-1]['iteration']}, has lost a good part of "
-        f"what was learned: its strength is {last:.3g}, that of iteration {best} was "
-        f"{top['strength']:.3g} and that of iteration {rows[0]['iteration']} {first:.3g}. Both are "
-        f"kept: run.learned({best}) is the stronger one."
-    ]
 
 
 def _rise(run: Run) -> tuple[str, tuple[float, float]]:

@@ -236,6 +236,7 @@ class Run:
         self.warnings = warnings  # messages about damaged files that were left out
         self.custom_network: torch.nn.Module | None = None  # a custom module that was trained
         self._lock = lock
+        self._first_reanalysed = 0  # results of searches made again before it are not needed
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str], game: Game | None = None) -> Run:
@@ -497,6 +498,19 @@ class Run:
                 paths = map(self._checkpoint_path, newest)
                 end = min(map(checkpoints.read_replay_end, paths))
                 self.replay.drop_before(end - (options.replay_window or end))
+                self._drop_reanalysed(end - (options.replay_window or end))
+
+    def _drop_reanalysed(self, before: int) -> None:
+        """Delete the results of searches that were made again of positions before this one."""
+        if "reanalysis" not in self.__dict__:
+            return
+        store = self.reanalysis
+        for entry in store.entries_between(self._first_reanalysed, store.end):
+            found = store.intact_positions(entry)
+            if found is not None and found["number"].max() >= before:
+                break
+            self._first_reanalysed = int(entry["first"]) + int(entry["count"])
+        store.drop_before(self._first_reanalysed)
 
     def checkpoint(self, iteration: int | None = None) -> Checkpoint | None:
         """The checkpoint of an iteration, or the newest intact one; None if there is none.

@@ -78,14 +78,17 @@ def network_evaluator(network: Any, game: Game, options: Options) -> Evaluator:
     """The evaluator of a network, given as in `Setup`."""
     evaluator: Evaluator
     if options.algorithm == "muzero":
-        evaluator = network.evaluator(game, leaves=options.leaves, device=options.device)
+        evaluator = network.evaluator(
+            game, leaves=options.leaves, device=options.device, precision=options.precision
+        )
         return evaluator
     inference = load_module("uctree.learn.inference")
+    given: dict[str, Any] = {"symmetries": options.evaluation_symmetries, "leaves": options.leaves}
     make = inference.onnx_evaluator
     if not isinstance(network, bytes):
         load_module("uctree.learn.devices").choose(options.device).place(network)
-        make = inference.evaluator
-    evaluator = make(network, game, symmetries=options.evaluation_symmetries, leaves=options.leaves)
+        make, given = inference.evaluator, given | {"precision": options.precision}
+    evaluator = make(network, game, **given)
     return evaluator
 
 
@@ -126,7 +129,9 @@ def play_episodes(
     num_trees = min(options.num_trees, len(waiting))
     # Rules that need priors are left to the search's defaults if the evaluator gives none.
     rules = search_options(options, iteration) if evaluator.gives_priors else {}
-    searches = BatchedSearch(game, num_trees, evaluator=evaluator, solver=options.solver, **rules)
+    searches = BatchedSearch(
+        game, num_trees, keeps_trees=False, evaluator=evaluator, solver=options.solver, **rules
+    )
     active: dict[int, _ActiveEpisode] = {}  # by tree
 
     def begin(tree: int) -> None:

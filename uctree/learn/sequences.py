@@ -9,6 +9,7 @@ newest then.
 from __future__ import annotations
 
 import functools
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -138,6 +139,7 @@ class Columns:
             "ends_unknown": np.zeros(0, bool),  # the episode was cut, and its last value is unknown
             "priority": np.zeros(0),
         }
+        self.rotates = True  # players moved in turn in all episodes so far
 
     def __getitem__(self, name: str) -> np.ndarray:
         """A column of the positions from `base` to `end`."""
@@ -153,6 +155,15 @@ class Columns:
             if positions is not None:
                 self._write(first, positions, num_steps)
             self.end = first + count
+
+    def forget(self, before: int) -> None:
+        """Drop the columns of positions before this one, if these are most of all."""
+        count = min(before, self.end) - self.base
+        if count < (self.end - self.base) / 2:
+            return
+        for name, array in self._arrays.items():
+            self._arrays[name] = array[count : self.end - self.base].copy()
+        self.base += count
 
     def _reserve(self, end: int) -> None:
         for name, old in self._arrays.items():
@@ -186,6 +197,8 @@ class Columns:
         rows = np.arange(len(numbers))
         errors = np.abs(targets - values)[rows, to_play]
         arrays["priority"][part] = np.where(np.isfinite(errors), errors, 0.0)
+        in_turn = (to_play[:-1] + 1) % self.replay.game.num_players == to_play[1:]
+        self.rotates = self.rotates and bool(in_turn[positions["end"][:-1] == GOES_ON].all())
 
     def value_targets(
         self, numbers: np.ndarray, num_steps: int | None, end: int | None = None
@@ -206,15 +219,6 @@ class Columns:
             unknown = unknown & ~inside
         returns[unknown] = np.nan
         return returns
-
-    @property
-    def rotates(self) -> bool:
-        """Whether players moved in turn in all episodes so far."""
-        to_play, ends = self["to_play"], self["end"]
-        goes_on = (ends[:-1] == GOES_ON) & (self["first"][:-1] == self["first"][1:])
-        goes_on &= self["stop"][:-1] > 0
-        in_turn = (to_play[:-1] + 1) % self.replay.game.num_players == to_play[1:]
-        return bool(in_turn[goes_on].all())
 
 
 # --- batches -------------------------------------------------------------------------------------
@@ -412,9 +416,12 @@ def _transformed(game: Game, actions: np.ndarray, choices: np.ndarray) -> np.nda
 
 
 def reanalysed_dtype(game: Game) -> np.dtype:
-    """The dtype of a position that was searched again with newer weights."""
+    """The dtype of a position that was searched again with newer weights.
+
+    `state` is the CRC-32 of its state: if a replay loses positions, others get their numbers.
+    """
     return np.dtype([
-        ("number", "<i8"), *moves.policy_fields(game, POLICY_SLOTS),
+        ("number", "<i8"), ("state", "<u4"), *moves.policy_fields(game, POLICY_SLOTS),
         ("search_values", "<f8", game.num_players), ("weight", "<f4"),
     ])  # fmt: skip
 
@@ -440,36 +447,50 @@ class Reanalysed:
 
     def __init__(self, game: Game) -> None:
         self.game = game
-        self._rows: dict[int, int] = {}  # of `_policies`, by number
-        self._policies: list[np.ndarray] = []
+        self._policies: dict[int, np.void] = {}
 
-    def note(self, found: np.ndarray, columns: Columns) -> None:
-        """Take over policies and values; `columns` get the values."""
-        for each in found:
+    def note(self, found: np.ndarray, columns: Columns, window: Window) -> None:
+        """Take over policies and values; `columns` get the values.
+
+        Args:
+            window: with all positions of the columns.
+        """
+        found = found[(found["number"] >= columns.base) & (found["number"] < columns.end)]
+        found = found[columns["stop"][found["number"] - columns.base] > 0]  # others are damaged
+        states = window.replay.gather(window.entries, found["number"])["state"]
+        for each in found[_sums(states) == found["state"]]:
             number = int(each["number"])
-            if not columns.base <= number < columns.end:
-                continue
-            self._rows[number] = len(self._policies)
-            self._policies.append(each)
+            self._policies[number] = each.copy()  # not a view, which would keep all of `found`
             columns["values"][number - columns.base] = each["search_values"]
+
+    def forget(self, before: int) -> None:
+        """Drop the policies of positions before this one."""
+        self._policies = {n: each for n, each in self._policies.items() if n >= before}
 
     def replace(self, positions: np.ndarray, numbers: np.ndarray) -> None:
         """Write the newest policies into copies of positions."""
-        if not self._rows:
+        if not self._policies:
             return
         for place, number in enumerate(numbers.tolist()):
-            row = self._rows.get(number)
-            if row is not None:
+            policy = self._policies.get(number)
+            if policy is not None:
                 for name in ("policy_actions", "policy_shares"):
-                    positions[name][place] = self._policies[row][name]
+                    positions[name][place] = policy[name]
                 positions["policy_weight"][place] = 1.0
 
 
+def _sums(states: np.ndarray) -> np.ndarray:
+    """The CRC-32 of each state."""
+    return np.array([zlib.crc32(state.tobytes()) for state in states], np.uint32)
+
+
 def make_reanalysed(
-    game: Game, numbers: Sequence[int], policies: Sequence[Any], values: Sequence[np.ndarray]
-) -> np.ndarray:
+    game: Game, numbers: np.ndarray, states: np.ndarray, policies: Sequence[Any],
+    values: Sequence[np.ndarray],
+) -> np.ndarray:  # fmt: skip
     """The positions of a search made again, ready for `Replay.append`."""
     found = np.zeros(len(numbers), reanalysed_dtype(game))
-    found["number"], found["search_values"], found["weight"] = numbers, values, 1.0
+    found["number"], found["state"], found["weight"] = numbers, _sums(states), 1.0
+    found["search_values"] = values
     write_policies(found, policies)
     return found

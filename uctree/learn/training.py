@@ -21,11 +21,17 @@ from uctree.game import Game
 from uctree.learn import devices, inference, modules
 from uctree.learn.algorithms import make_algorithm
 from uctree.learn.environments import environment, is_environment
-from uctree.learn.ladder import strength
+from uctree.learn.ladder import fall, strength
 from uctree.learn.reanalysis import Reanalysis, choose_chunks
 from uctree.learn.run import Run, new_network
 from uctree.learn.selfplay import Setup
-from uctree.learn.workers import EvaluationJob, Failed, Workers, make_workers
+from uctree.learn.workers import (
+    EvaluationJob,
+    Failed,
+    InProcessWorker,
+    Workers,
+    make_workers,
+)
 from uctree.views import local
 
 
@@ -104,11 +110,13 @@ class _Training:
         self.end = 0  # the end of the positions to learn from, a cursor of the replay
         self.num_new = 0  # positions that this iteration added
         self.counters: dict[str, float] = dict.fromkeys(
-            ("games", "positions", "simulations", "steps", "seconds"), 0
+            ("games", "positions", "simulations", "steps", "seconds", "cpu_seconds"), 0
         )
         self.rates = {"games_per_second": 0.0, "simulations_per_second": 0.0}
         self.losses: dict[str, float] = {}
         self.began = time.monotonic()
+        self.began_cpu = time.process_time()
+        self.workers: Workers = InProcessWorker()
 
     # The loop.
 
@@ -129,20 +137,21 @@ class _Training:
             self.counters |= checkpoint.counters
             self.algorithm.load(checkpoint.learning, self.end)
         self.began = time.monotonic() - self.counters["seconds"]
-        workers = make_workers(self.options)
+        self.began_cpu -= self.counters["cpu_seconds"]
+        self.workers = make_workers(self.options)
         try:
             if self.iteration > 0 and not self._is_measured():
-                self._measure(workers)
+                self._measure()
             while not self._is_over():
                 self.iteration += 1
-                self._play(workers)
-                self._reanalyse(workers)
+                self._play()
+                self._reanalyse()
                 self._learn()
                 if self.iteration % self.options.checkpoint_interval == 0 or self._is_over():
                     self._save()
-                    self._measure(workers)
+                    self._measure()
         finally:
-            workers.close()
+            self.workers.close()
 
     def _is_measured(self) -> bool:
         """Whether the checkpoint that training resumes from has been measured."""
@@ -154,16 +163,29 @@ class _Training:
         return (
             (options.max_iterations is not None and self.iteration >= options.max_iterations)
             or (options.max_games is not None and games >= options.max_games)
-            or (options.max_hours is not None and self.seconds >= 3600 * options.max_hours)
+            or self._share_of_time >= 1
         )
 
     @property
     def seconds(self) -> float:
+        """The time that the run has taken, over all calls."""
         return time.monotonic() - self.began
+
+    @property
+    def cpu_seconds(self) -> float:
+        """The processor time of all its processes, over all calls."""
+        return time.process_time() - self.began_cpu + self.workers.cpu_seconds
+
+    @property
+    def _share_of_time(self) -> float:
+        """How much of its time the run has taken, by the limit that is nearer."""
+        options = self.options
+        pairs = (self.seconds, options.max_hours), (self.cpu_seconds, options.max_cpu_hours)
+        return max([taken / (3600 * hours) for taken, hours in pairs if hours], default=0.0)
 
     # Self-play.
 
-    def _play(self, workers: Workers) -> None:
+    def _play(self) -> None:
         """Play the episodes of this iteration that are not in the replay yet."""
         options, replay = self.options, self.run.replay
         numbers = self._numbers()
@@ -175,7 +197,7 @@ class _Training:
         ]
         began, simulations, played, plies, moved = time.monotonic(), 0, 0, 0, 0
         # Closing the generator stops the workers if an error is raised here.
-        with contextlib.closing(workers.play(setup, chunks)) as episodes:
+        with contextlib.closing(self.workers.play(setup, chunks)) as episodes:
             for episode in episodes:
                 if isinstance(episode, Failed):
                     self._quarantine(episode)
@@ -206,7 +228,7 @@ class _Training:
             seconds=time.monotonic() - began, **self.rates, **windows,
         )  # fmt: skip
 
-    def _reanalyse(self, workers: Workers) -> None:
+    def _reanalyse(self) -> None:
         """Search a share of earlier positions again, by the option `reanalyse_share`."""
         options = self.options
         assert options.replay_window is not None
@@ -221,7 +243,8 @@ class _Training:
         missing = {number: each for number, each in chunks.items() if number not in store}
         job = Reanalysis(self.run.game, options, network, options.seed + self.iteration, missing)
         done, simulations = 0, 0
-        with contextlib.closing(workers.play(job, [(number,) for number in missing])) as found:
+        numbers = [(number,) for number in missing]
+        with contextlib.closing(self.workers.play(job, numbers)) as found:
             for each in found:
                 if isinstance(each, Failed):
                     self._quarantine(each)
@@ -334,9 +357,7 @@ class _Training:
         """The learning rate of the next step."""
         options, steps = self.options, self.counters["steps"]
         assert options.schedule_iterations is not None
-        share = (self.iteration - 1) / options.schedule_iterations
-        if options.max_hours is not None:
-            share = max(share, self.seconds / (3600 * options.max_hours))
+        share = max((self.iteration - 1) / options.schedule_iterations, self._share_of_time)
         rate = scheduled(options.learning_rate, options.learning_rate_end, share, options.schedule)
         return rate * min(1.0, (steps + 1) / max(1, options.warmup_steps))
 
@@ -356,7 +377,7 @@ class _Training:
     # Checkpoints.
 
     def _save(self) -> None:
-        self.counters["seconds"] = self.seconds
+        self.counters |= {"seconds": self.seconds, "cpu_seconds": self.cpu_seconds}
         saved = self.run.save(
             self.iteration, network=self.network, averaged=self.averaged,
             optimizer=self.optimizer, counters=self.counters,
@@ -365,10 +386,10 @@ class _Training:
         )  # fmt: skip
         self.run.log(
             "checkpoint", iteration=self.iteration, weights_sha256=saved.weights_sha256,
-            seconds=self.seconds,
+            seconds=self.seconds, cpu_seconds=self.cpu_seconds,
         )  # fmt: skip
 
-    def _measure(self, workers: Workers) -> None:
+    def _measure(self) -> None:
         """Measure the strength of the checkpoint, and log it."""
         if self.options.ladder_games == 0:
             return
@@ -382,13 +403,16 @@ class _Training:
             self.run.game, self.options, self.algorithm.export(self.playing_network), past,
             self.options.seed + self.iteration,
         )  # fmt: skip
-        found = workers.measure(
+        found = self.workers.measure(
             job, lambda done, total: self._report_progress("ladder", done, total)
         )
         self.run.log(
             "ladder", iteration=self.iteration, past=earlier[-1] if earlier else None,
             strength=strength(found), **found,
         )  # fmt: skip
+        fallen = fall(self.run)
+        if fallen is not None:
+            self.run.log("fall", iteration=self.iteration, best=fallen.best[0], text=str(fallen))
 
     def _report_progress(self, phase: str, done: int, total: int) -> None:
         if self.progress is None:
@@ -406,8 +430,8 @@ class _Training:
         """The estimated seconds until the first limit is reached; None if not known yet."""
         options, done = self.options, self.iteration - 1
         limits = []
-        if options.max_hours is not None:
-            limits.append(3600 * options.max_hours - self.seconds)
+        if self._share_of_time > 0:
+            limits.append(self.seconds / self._share_of_time - self.seconds)
         iterations = [] if options.max_iterations is None else [options.max_iterations]
         if options.max_games is not None:
             assert options.episodes_per_iteration is not None

@@ -8,6 +8,7 @@ and reported.
 from __future__ import annotations
 
 import pickle
+import time
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -73,6 +74,8 @@ class Job(Protocol):
 class Workers(Protocol):
     """Plays episodes and measures checkpoints."""
 
+    cpu_seconds: float  # of processor time that other processes took
+
     def play(self, setup: Job, chunks: Sequence[Chunk]) -> Generator[Episode | Failed]:
         """Every episode once, as they end; those of a chunk are played at the same time.
 
@@ -95,6 +98,8 @@ def make_workers(options: Options) -> Workers:
 
 class InProcessWorker:
     """Plays in this process, one chunk after the other."""
+
+    cpu_seconds = 0.0
 
     def play(self, setup: Job, chunks: Sequence[Chunk]) -> Generator[Episode | Failed]:
         ledger = _Ledger(setup.game, chunks)
@@ -183,6 +188,7 @@ class WorkerPool:
 
     def __init__(self, host: Host, num_workers: int) -> None:
         self.host, self.num_workers = host, num_workers
+        self.cpu_seconds = 0.0
         self.workers: list[_PoolWorker] = []
         self.failed_starts = 0  # in a row
         self.game: tuple[Game, bytes] | None = None  # with its pickle
@@ -243,6 +249,8 @@ class WorkerPool:
             raise UctreeError(f"a worker cannot play: {content}")
         if kind == "begun":
             source.has_started, self.failed_starts = True, 0
+        elif kind == "spent":
+            self.cpu_seconds += source.spent_since(content)
         elif kind == "episode":
             if ledger.accept(content):
                 yield content
@@ -276,18 +284,20 @@ class WorkerPool:
             chosen = self.workers[0] if self.workers else self._start()
             chosen.worker.send("measure", content)
             try:
-                return self._wait_for_result(chosen.worker, progress)
+                return self._wait_for_result(chosen, progress)
             except EOFError:
                 death = chosen.worker.death()
                 self._remove(chosen)
         raise UctreeError(f"the ladder failed {MAX_TRIES} times: {death}")
 
-    def _wait_for_result(self, worker: Worker, progress: OnProgress) -> dict[str, Any]:
+    def _wait_for_result(self, chosen: _PoolWorker, progress: OnProgress) -> dict[str, Any]:
         while True:
-            self.host.wait([worker])
-            kind, content = worker.recv()
+            self.host.wait([chosen.worker])
+            kind, content = chosen.worker.recv()
             if kind == "progress":
                 progress(*content)
+            elif kind == "spent":
+                self.cpu_seconds += chosen.spent_since(content)
             elif kind == "measured":
                 found: dict[str, Any] = content
                 return found
@@ -308,6 +318,7 @@ class _PoolWorker:
         self.worker = worker
         self.chunk: Chunk | None = None
         self.has_started = False
+        self.cpu_seconds = 0.0  # at its last message
 
     def prepare(self, content: Any) -> None:
         """Send the setup of the next episodes."""
@@ -316,6 +327,11 @@ class _PoolWorker:
     def assign(self, chunk: Chunk) -> None:
         self.chunk = chunk
         self.worker.send("play", chunk)
+
+    def spent_since(self, cpu_seconds: float) -> float:
+        """The processor time since the last message; `cpu_seconds` is that since its start."""
+        before, self.cpu_seconds = self.cpu_seconds, cpu_seconds
+        return cpu_seconds - before
 
 
 class _Service:
@@ -349,19 +365,22 @@ class _Service:
     def _play(self, chunk: Chunk, send: Send) -> None:
         assert self.setup is not None, "the setup is sent first"
         send(("begun", None))
+        end: Message = ("done", None)
         try:
             for episode in self.setup.play(chunk):
                 send(("episode", episode))
         except Exception as error:
-            send(("error", _format_error(error)))
-        else:
-            send(("done", None))
+            end = "error", _format_error(error)
+        send(("spent", time.process_time()))
+        send(end)
 
     def _measure(self, content: bytes, send: Send) -> None:
         def progress(done: int, total: int) -> None:
             send(("progress", (done, total)))
 
         try:
-            send(("measured", self._unpickled(content).measure(progress)))
+            end: Message = "measured", self._unpickled(content).measure(progress)
         except Exception as error:
-            send(("error", _format_error(error)))
+            end = "error", _format_error(error)
+        send(("spent", time.process_time()))
+        send(end)

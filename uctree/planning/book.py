@@ -27,6 +27,10 @@ class _NoAction:
 NO_ACTION: Any = _NoAction()
 
 
+# A row, the player to move there, the number of its edges, log-priors or probabilities, its value.
+Known = tuple[int, int, int, tuple[float, ...] | None, tuple[float, ...]]
+
+
 class Book:
     """States by number (row), with their actions, priors and values; edges by (row, index)."""
 
@@ -100,13 +104,22 @@ class Book:
         if question.edge == NONE:
             self._row_of(answer, 0)
         else:
-            self.note_behind(row, question.edge, answer)
+            place = row, question.edge
+            self.note_behind(place, answer, self.seed(*place))
 
-    def note_behind(self, row: int, index: int, answer: Checked) -> int:
-        """Write down what is behind an edge; its row."""
-        behind = self._row_of(answer, self.seed(row, index))
-        self.behind[row, index] = behind, answer.reward
-        return behind
+    def note_behind(
+        self, place: tuple[int, int], answer: Checked | tuple[Any, ...], seed: int
+    ) -> Known:
+        """Write down what is behind an edge; what a simulation needs of it.
+
+        Args:
+            place: the row and the number of the action.
+            answer: checked, with the fields of a `Checked`.
+            seed: of the edge.
+        """
+        known = self._row_of(answer, seed)
+        self.behind[place] = known[0], answer[1]
+        return known
 
     def seed(self, row: int, index: int) -> int:
         """The seed of random numbers behind an edge."""
@@ -124,25 +137,32 @@ class Book:
             self.actions[row] += (NO_ACTION,)
         elif paid is not None:
             reward = as_vector(paid, self.problem.num_players, self.to_play[row])
-            end = self._new_row(Checked(NO_ACTION, reward, OVER, True), 0)
+            end, *_ = self._new_row(Checked(NO_ACTION, reward, OVER, True), 0)
             self.behind[row, index] = end, reward
 
-    def _row_of(self, answer: Checked, seed: int) -> int:
-        """The row of a state, a new one unless its key is known."""
-        if not self._has_keys or answer.over:
-            return self._new_row(answer, seed)
-        key = self.problem.key_of(answer.state)
-        row = self._rows.get(key)
-        if row is None:
-            row = self._rows[key] = self._new_row(answer, seed)
-        return row
+    def known(self, row: int) -> Known:
+        """What a simulation needs of a state."""
+        return row, self.to_play[row], self.count(row), self.weights[row], self.values[row]
 
-    def _new_row(self, answer: Checked, seed: int) -> int:
-        state, _, to_play, _, actions, weights, value, _, _ = answer
+    def _row_of(self, answer: Checked | tuple[Any, ...], seed: int) -> Known:
+        """A state as a new row, unless its key is known."""
+        if not self._has_keys or answer[3]:  # over
+            return self._new_row(answer, seed)
+        key = self.problem.key_of(answer[0])
+        row = self._rows.get(key)
+        if row is not None:
+            return self.known(row)
+        known = self._new_row(answer, seed)
+        self._rows[key] = known[0]
+        return known
+
+    def _new_row(self, answer: Checked | tuple[Any, ...], seed: int) -> Known:
+        parts: tuple[Any, ...] = answer
+        state, _, to_play, _, actions, weights, value, _, _ = parts
         row, count = len(self.states), len(actions)
         self.states.append(state)
         self.to_play.append(to_play)
-        self.actions.append(actions if type(actions) is tuple else tuple(actions))
+        self.actions.append(actions if actions.__class__ is tuple else tuple(actions))
         self.seeds.append(seed)
         if to_play < 0:
             value = self._no_value
@@ -152,11 +172,21 @@ class Book:
                 self.has_priors = not self._proposes
             if self._proposes:
                 count = self.problem.max_actions
-        self.weights.append(weights)  # type: ignore[arg-type]
+        self.weights.append(weights)
         self.values.append(value)
         if count > self.most_actions:
             self.most_actions = count
-        return row
+        return row, to_play, count, weights, value
+
+    def drop_torn(self) -> None:
+        """Remove a state that was not written down to the end."""
+        lists = (self.states, self.to_play, self.actions, self.seeds, self.weights, self.values)
+        for each in lists:
+            del each[len(self.values) :]
+        rows = range(len(self))
+        self.most_actions = max(map(self.count, rows), default=0)
+        has_priors = any(self.weights[row] is not None and self.to_play[row] >= 0 for row in rows)
+        self.has_priors = has_priors and not self._proposes
 
     # The book as a game, for results, pages and lines of play.
 

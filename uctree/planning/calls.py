@@ -8,20 +8,22 @@ import math
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from functools import partial
 from numbers import Real
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
 
 from uctree import stopping
+from uctree.engine import interrupts
 from uctree.engine.options import check_names, whole
 from uctree.errors import UctreeError
 from uctree.mcts import Progress, checked_budget
+from uctree.planning.answers import AnswerAtOnce, answers_at_once
 from uctree.planning.planner import Planner
 from uctree.planning.problem import (
-    Checked,
     Problem,
     Question,
     add_costs,
@@ -32,12 +34,14 @@ from uctree.planning.problem import (
     driven_async,
     is_async,
     is_awaitable,
+    playout_seed,
     values_of,
 )
 from uctree.planning.world import NOT_GIVEN, OBJECT_PARTS, world_of
 from uctree.result import SearchResult
 
 SLOW_CALL = 1e-3  # seconds; several calls in flight then get a thread each
+LOOK_SECONDS = 0.05  # between looks for Ctrl-C while a plan waits
 
 
 def plan(
@@ -116,21 +120,25 @@ def plan(
             ordered=ordered, journal=journal, tree=tree, **options,
         )  # fmt: skip
         began = planner.began
-    run = _Run(planner, budget or {}, on_error, error_value)
-    calls = _Calls(planner, retries, backoff, timeout)
     deadline = math.inf if seconds is None else began + seconds
-    try:
-        status = run.until(deadline, calls, stopping.watch(stop), progress)
-    except KeyboardInterrupt:
-        if not planner.book.states:
-            raise
-        status = "interrupted"
-    finally:
-        calls.close()
-        if planner is problem:
-            planner.ask_again()  # what was not answered
-        else:
-            planner.close()
+    with interrupts.armed(), planner.unbroken():
+        calls = _Calls(planner, retries, backoff, timeout)
+        run = _Run(planner, calls, budget or {}, on_error, error_value)
+        try:
+            calls.open()
+            status = run.until(deadline, stopping.watch(stop), progress)
+        except KeyboardInterrupt:
+            # A second Ctrl-C may have cut a simulation; and without the start there is no result.
+            if interrupts.was_forced() or not planner.book.states:
+                raise
+            status = "interrupted"
+        finally:
+            calls.close()
+            run.take_rest()
+            if planner is problem:
+                planner.ask_again()  # what was not answered
+            else:
+                planner.close()
     if not planner.book.states:
         limit = "budget was spent" if seconds is None else f"{seconds} seconds were over"
         raise UctreeError(
@@ -195,43 +203,56 @@ class _Run:
     """A planner with its budget, and what happens on errors."""
 
     def __init__(
-        self, planner: Planner, budget: dict[str, float], on_error: str, error_value: Any
-    ) -> None:
-        self.planner, self.budget = planner, budget
+        self, planner: Planner, calls: _Calls, budget: dict[str, float], on_error: str,
+        error_value: Any,
+    ) -> None:  # fmt: skip
+        self.planner, self.calls, self.budget = planner, calls, budget
         self.on_error, self.error_value = on_error, error_value
 
     def until(
-        self, deadline: float, calls: _Calls, watch: stopping.Watch,
-        progress: Callable[[Progress], None] | None,
-    ) -> str:  # fmt: skip
-        """Run until the search ends; returns its status."""
-        planner, next_look = self.planner, 0
+        self, deadline: float, watch: stopping.Watch, progress: Callable[[Progress], None] | None
+    ) -> str:
+        """Run until the search ends; returns its status. Ctrl-C takes effect once in a round."""
+        planner, calls, next_look = self.planner, self.calls, 0
         while True:
-            goes_on = False
+            interrupts.check()
+            goes_on, until = False, next_look if watch.stops else None
             if not self.is_spent:
-                goes_on, failed = calls.answer_at_once(planner, next_look if watch.stops else None)
+                goes_on, failed = calls.answer_at_once(planner, until)
                 if failed is not None:
                     self.take(*failed)
                 if not goes_on:
-                    calls.begin(planner.ask())
-            if not goes_on:
-                if not calls.num_running:
-                    return "budget" if self.is_spent else "simulations"
-                for question, answer, costs in calls.finished(deadline):
-                    self.take(question, answer, costs)
+                    calls.begin(planner.ask_briefly(until=until))
+                    goes_on = planner.goes_on
+            if calls.num_running:
+                calls.wait(0.0 if goes_on else min(deadline, time.perf_counter() + LOOK_SECONDS))
+                while calls.outcomes:
+                    self.take(*calls.outcomes.popleft())
+            elif not goes_on:
+                return "budget" if self.is_spent else "simulations"
             if time.perf_counter() >= deadline:
                 return "seconds"
             if progress is not None and planner.simulations:
                 result = planner.result("running")
-                progress(Progress(planner.simulations, planner.num_simulations, result.seconds,
-                                  result.tree, result.costs))  # fmt: skip
+                with interrupts.allowed():
+                    progress(Progress(planner.simulations, planner.num_simulations, result.seconds,
+                                      result.tree, result.costs))  # fmt: skip
             if watch.stops and planner.simulations >= max(1, next_look):
                 next_look = planner.simulations + (watch.interval or 1)
                 most = planner.num_simulations
                 left = None if most is None else most - planner.simulations
-                reached = watch.reached(planner.result("running"), left)
+                with interrupts.allowed():
+                    reached = watch.reached(planner.result("running"), left)
                 if reached is not None:
                     return reached
+
+    def take_rest(self) -> None:
+        """Tell the planner what has come by now, however the search ended; failures only cost."""
+        for question, answer, costs in self.calls.rest():
+            if question is None or isinstance(answer, BaseException):
+                self.planner.tell_costs(costs)
+            else:
+                self.planner.tell(question, answer)
 
     @property
     def is_spent(self) -> bool:
@@ -290,21 +311,28 @@ class _Calls:
         self.retries, self.backoff, self.timeout = retries, backoff, timeout
         self._is_plain = retries == 0 and timeout is None and self.problem.values is None
         self._comes_at_once = self._is_plain and self.problem.actions is not None
-        self._done: SimpleQueue[Outcome] = SimpleQueue()
+        self.outcomes: deque[Outcome] = deque()  # that nobody has taken yet
+        self._done: SimpleQueue[Outcome] = SimpleQueue()  # by threads and the event loop
         self._waiting: deque[Question] = deque()  # to be answered here
         self._num_elsewhere = 0  # in threads, or in the event loop
         self._many = planner.in_flight > 1
         self._recent = 0.0  # seconds that a question took lately
         self._seconds: dict[Any, float] = {}  # that calls of a function took lately
         self._batch = _Batch(self)
+        self._answer_at_once: AnswerAtOnce | None = None
         self._costs_here: dict[str, float] = {}  # of the question that is answered in this thread
-        self._booking = booking(self._costs_here)
-        self._booking.__enter__()
+        self._booking, self._is_open = booking(self._costs_here), False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        self._lock = threading.Lock()
-        if self.problem.is_async:
-            self._in_loop()
+        self._lock, self._threads = threading.Lock(), _Threads()
+
+    def open(self) -> None:
+        """Begin to take questions; `close` ends that."""
+        with interrupts.shielded():
+            self._booking.__enter__()
+            self._is_open = True
+            if self.problem.is_async:
+                self._in_loop()
 
     @property
     def num_running(self) -> int:
@@ -318,40 +346,51 @@ class _Calls:
             self._num_elsewhere += len(questions)
         elif self.timeout is not None or (self._many and self._recent > SLOW_CALL):
             for question in questions:
-                _start_thread(self._answer_in_thread, question)
+                self._threads.start(self._answer_in_thread, question)
             self._num_elsewhere += len(questions)
         else:
             self._waiting.extend(questions)
 
-    def finished(self, deadline: float) -> list[Outcome]:
-        """Wait for an answer until the deadline at the latest; all that have come."""
+    def wait(self, deadline: float) -> None:
+        """Wait for an answer until the deadline at most, and move all that came to `outcomes`.
+
+        A wait that Ctrl-C cuts may lose what it has just got, so this one is not to be cut.
+        """
         if self._waiting:
-            return self._answer_here()
-        found: list[Outcome] = []
+            self._answer_here()
+            return
+        patience = max(0.0, deadline - time.perf_counter())
         while self._num_elsewhere:
-            patience = None if deadline == math.inf else max(0.0, deadline - time.perf_counter())
             try:
-                outcome = self._done.get(timeout=0.0 if found else patience)
+                outcome = self._done.get(timeout=patience)
             except Empty:
                 break
             self._num_elsewhere -= outcome[0] is not None
-            found.append(outcome)
-        return found
+            self.outcomes.append(outcome)
+            patience = 0.0
 
-    def _answer_here(self) -> list[Outcome]:
+    def rest(self) -> Iterator[Outcome]:
+        """Yield what came and was not taken, with what was booked for answers that never came."""
+        yield from self.outcomes
+        while not self._done.empty():
+            yield self._done.get()
+        if self._costs_here:
+            yield None, None, self._costs_here
+
+    def _answer_here(self) -> None:
         """Answer the questions that wait, for about as long as a slow call takes."""
-        waiting, found = self._waiting, []
+        waiting, num_before = self._waiting, len(self.outcomes)
         began = now = time.perf_counter()
         if self.problem.values is not None and len(waiting) > 1:
             questions = list(waiting)
             waiting.clear()
-            found = self._answer_together(questions)
+            self._answer_together(questions)
             now = time.perf_counter()
         while waiting and now - began < SLOW_CALL:
-            found.append(self._answer(waiting.popleft()))
+            self.outcomes.append(self._answer(waiting.popleft()))
             now = time.perf_counter()
-        self._recent = 0.5 * (self._recent + (now - began) / len(found))
-        return found
+        num_answered = len(self.outcomes) - num_before
+        self._recent = 0.5 * (self._recent + (now - began) / num_answered)
 
     def answer_at_once(self, planner: Planner, until: int | None) -> tuple[bool, Outcome | None]:
         """Let a planner search with answers that come at once, for about half a slow call.
@@ -366,7 +405,14 @@ class _Calls:
         if self._many and self._recent > SLOW_CALL:
             return False, None
         began, costs = time.perf_counter(), self._costs_here
-        found = planner.answer_here(self._quick_answer, costs, SLOW_CALL / 2, until)
+        if self._answer_at_once is None:
+            # In a journal, playouts must depend on their states alone.
+            is_in_order = not self._many and not planner.has_journal
+            in_order = playout_seed(self.seed, len(planner.book)) if is_in_order else None
+            self._answer_at_once = answers_at_once(
+                self.problem, self.seed, self._knows, in_order=in_order
+            )
+        found = planner.answer_here(self._answer_at_once, costs, SLOW_CALL / 2, until)
         if found.num_answers:
             self._recent = 0.5 * (self._recent + (time.perf_counter() - began) / found.num_answers)
         if found.failure is None:
@@ -375,23 +421,30 @@ class _Calls:
         costs.clear()
         return False, outcome
 
-    def _quick_answer(self, state: Any, action: Any, player: int, source: int) -> Checked | None:
-        return self.problem.quick_answer(state, action, player, source, self.seed, self._knows)
-
     def _answer(self, question: Question) -> Outcome:
         """The answer to a question, by calls from this thread."""
         costs: dict[str, float] = {}
         call = self._call_plainly if self._is_plain else self._call
-        with booking(costs):
+        with booking(costs), interrupts.allowed():
             try:
                 calls = self.problem.calls(question, self.seed, costs, self._knows)
                 return question, driven(calls, question, call), costs
             except Exception as error:
                 return question, error, costs
+            except BaseException:
+                self._keep(costs)
+                raise
+
+    def _keep(self, *costs: dict[str, float]) -> None:
+        """Let what was booked for answers that never came be counted."""
+        self.outcomes.extend((None, None, each) for each in costs if each)
 
     def _answer_in_thread(self, question: Question) -> None:
         began = time.perf_counter()
-        outcome = self._answer(question)
+        try:
+            outcome = self._answer(question)
+        except BaseException as error:  # else the plan would wait for ever
+            outcome = question, error, {}
         self._recent = 0.5 * (self._recent + time.perf_counter() - began)
         self._done.put(outcome)
 
@@ -407,31 +460,35 @@ class _Calls:
             try:
                 calls = self.problem.calls(question, self.seed, costs, self._knows)
                 answer: Any = await driven_async(calls, question, self._call_async)
-            except Exception as error:
+            except BaseException as error:  # else the plan would wait for ever
                 answer = error
         self._done.put((question, answer, costs))
 
     # Questions that are answered together, since values are asked for many states at once.
 
-    def _answer_together(self, questions: list[Question]) -> list[Outcome]:
-        """The answers to questions whose values are asked for in one call."""
-        found: list[Outcome] = []
+    def _answer_together(self, questions: list[Question]) -> None:
+        """Answer questions whose values are asked for in one call."""
         pending: list[tuple[Question, Any, dict[str, float], Any]] = []
-        for question in questions:
-            costs: dict[str, float] = {}
-            calls = self.problem.calls(question, self.seed, costs, self._knows)
-            with booking(costs):
-                try:
-                    state = self._until_values(calls, question)
-                except StopIteration as end:
-                    found.append((question, end.value, costs))
-                except Exception as error:
-                    found.append((question, error, costs))
-                else:
-                    pending.append((question, calls, costs, state))
-        if pending:
-            found += self._valued_together(pending)
-        return found
+        try:
+            for question in questions:
+                costs: dict[str, float] = {}
+                calls = self.problem.calls(question, self.seed, costs, self._knows)
+                with booking(costs), interrupts.allowed():
+                    try:
+                        state = self._until_values(calls, question)
+                    except StopIteration as end:
+                        self.outcomes.append((question, end.value, costs))
+                    except Exception as error:
+                        self.outcomes.append((question, error, costs))
+                    except BaseException:
+                        self._keep(costs)
+                        raise
+                    else:
+                        pending.append((question, calls, costs, state))
+            if pending:
+                self._value_together(pending)
+        finally:  # of those that Ctrl-C left without an answer
+            self._keep(*(costs for _, _, costs, _ in pending))
 
     def _until_values(self, calls: Any, question: Question) -> Any:
         """Make the calls before that for the value; returns its state, or ends as `calls`."""
@@ -445,27 +502,31 @@ class _Calls:
             except StopIteration as error:
                 raise RuntimeError("a function raised StopIteration") from error
 
-    def _valued_together(self, pending: list[Any]) -> list[Outcome]:
+    def _value_together(self, pending: list[Any]) -> None:
+        """Answer questions for which a value is all that is missing; they leave the list."""
         states = [state for _, _, _, state in pending]
         costs: dict[str, float] = {}
         try:
-            with booking(costs):
+            with booking(costs), interrupts.allowed():
                 values = self._call(
                     self.problem.values, (states,), lambda given, _: values_of(given, len(states)),
                     pending[0][0],
                 )  # fmt: skip
         except Exception:
             values = [None] * len(states)  # then one by one, so that one state spoils no other
-        found: list[Outcome] = [(None, None, costs)] if costs else []
-        for (question, calls, own, state), value in zip(pending, values, strict=True):
-            found.append(self._concluded(question, calls, own, state, value))
-        return found
+        finally:
+            self._keep(costs)
+        for value in values:
+            question, calls, own, state = pending[0]
+            outcome = self._concluded(question, calls, own, state, value)
+            self.outcomes.append(outcome)
+            del pending[0]
 
     def _concluded(
         self, question: Question, calls: Any, costs: dict[str, float], state: Any, value: Any
     ) -> Outcome:
         """The answer to a question whose value is known; None if it is to be asked alone."""
-        with booking(costs):
+        with booking(costs), interrupts.allowed():
             try:
                 if value is None:
                     value = self._call(
@@ -541,7 +602,7 @@ class _Calls:
             else:
                 future.set_exception(error)
 
-        _start_thread(contextvars.copy_context().run, run)
+        self._threads.start(contextvars.copy_context().run, run)
         return future
 
     async def _call_async(
@@ -560,35 +621,41 @@ class _Calls:
         raise AssertionError("unreachable")
 
     async def _given_async(self, function: Any, arguments: Any) -> Any:
+        if self.timeout is None:
+            return await self._given_in_loop(function, arguments)
         try:
             async with asyncio.timeout(self.timeout):
-                if self._seconds.get(function, 0.0) > SLOW_CALL and not is_async(function):
-                    given = await asyncio.wrap_future(self._begun(function, arguments))
-                else:
-                    began = time.perf_counter()
-                    given = function(*arguments)
-                    self._seconds[function] = time.perf_counter() - began
-                if is_awaitable(given):
-                    given = await given
-                return given
+                return await self._given_in_loop(function, arguments)
         except TimeoutError as error:
-            if self.timeout is None or error.args:
+            if error.args:
                 raise
             raise TimeoutError(f"no answer within {self.timeout} seconds") from None
 
+    async def _given_in_loop(self, function: Any, arguments: Any) -> Any:
+        if self._seconds.get(function, 0.0) > SLOW_CALL and not is_async(function):
+            given = await asyncio.wrap_future(self._begun(function, arguments))
+        else:
+            began = time.perf_counter()
+            given = function(*arguments)
+            self._seconds[function] = time.perf_counter() - began
+        return await given if is_awaitable(given) else given
+
     def _in_loop(self) -> asyncio.AbstractEventLoop:
         """The event loop in its thread, where all further questions are answered."""
-        with self._lock:
+        with interrupts.shielded(), self._lock:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
-                _start_thread(_run_loop, self._loop)
+                self._threads.start(_run_loop, self._loop)
             return self._loop
 
     def close(self) -> None:
         """Give up what is still running."""
-        self._booking.__exit__()
-        if self._loop is not None:
-            self._loop.call_soon_threadsafe(self._loop.stop)
+        with interrupts.shielded():
+            if self._is_open:
+                self._booking.__exit__()
+            if self._loop is not None:
+                self._loop.call_soon_threadsafe(self._loop.stop)
+            self._threads.close()
 
 
 class _Batch:
@@ -627,8 +694,43 @@ class _Batch:
             future.set_result(value)
 
 
-def _start_thread(function: Any, *arguments: Any) -> None:
-    threading.Thread(target=function, args=arguments, daemon=True, name="uctree-plan").start()
+class _Threads:
+    """Threads that wait for work once they have none; a new one is started if none waits.
+
+    They are daemons: a call that never returns does not keep the process alive.
+    """
+
+    def __init__(self) -> None:
+        self._work: SimpleQueue[Callable[[], Any] | None] = SimpleQueue()
+        self._num_threads = self._num_idle = 0
+        self._is_closed, self._lock = False, threading.Lock()
+
+    def start(self, function: Callable[..., Any], *arguments: Any) -> None:
+        """Call a function in one of the threads."""
+        with interrupts.shielded():  # a thread that nobody knows of would never end
+            with self._lock:
+                is_new = self._num_idle == 0
+                self._num_idle -= not is_new
+                self._num_threads += is_new
+            if is_new:
+                threading.Thread(target=self._run, daemon=True, name="uctree-plan").start()
+            self._work.put(partial(function, *arguments))
+
+    def _run(self) -> None:
+        while (work := self._work.get()) is not None:
+            work()
+            del work  # and what it holds, until more work comes
+            with self._lock:
+                if self._is_closed:
+                    return
+                self._num_idle += 1
+
+    def close(self) -> None:
+        """Let all threads end, those that work as soon as they have done so."""
+        with self._lock:
+            self._is_closed = True
+        for _ in range(self._num_threads):
+            self._work.put(None)
 
 
 async def _awaited(given: Any) -> Any:

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import struct
 import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
+from types import TracebackType
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from uctree import evaluators
+from uctree.engine import interrupts
 from uctree.engine.compose import Composition, compose
 from uctree.engine.driver import MOST_SIMULATIONS, TreeSearch
 from uctree.engine.options import Options, check_names, resolve, whole
+from uctree.engine.queue import EvaluationQueue
 from uctree.errors import IllegalAction, UctreeError
 from uctree.game import OVER, Game
 from uctree.kernels.answers import STATE
-from uctree.kernels.batching import ANSWERED, EXHAUSTED, FAILED, SEARCHING
+from uctree.kernels.batching import ANSWERED, EXHAUSTED, FAILED, OPEN, SEARCHING
 from uctree.kernels.records import NONE
 from uctree.mcts import checked_budget, result_of, tree_bytes
-from uctree.planning.book import Book
+from uctree.planning.answers import AnswerAtOnce, Parts
+from uctree.planning.book import Book, Known
 from uctree.planning.images import Watch
 from uctree.planning.journal import Journal
 from uctree.planning.lines import Lines
@@ -30,6 +37,8 @@ from uctree.result import SearchResult
 from uctree.selection import Widening, widening
 from uctree.tree import Tree
 
+MOST_KNOWN = 256  # simulations in known states alone before somebody looks at clocks and stops
+FEW_ANSWERS = 8  # after which the clock is read, if they take little time
 TIERS = (64, 1024, 8192, 65536)  # kernels are compiled for as many actions
 
 
@@ -39,6 +48,30 @@ class AnsweredHere(NamedTuple):
     goes_on: bool  # whether only time was up
     num_answers: int
     failure: tuple[Question, Exception] | None  # of the function that gives answers
+
+
+class _Unbroken:
+    """A block of a planner that Ctrl-C cuts nowhere but in functions of the user.
+
+    A second Ctrl-C does not wait, and may leave anything half done. So the planner begins its tree
+    again, from the answers that it has.
+    """
+
+    def __init__(self, planner: Planner) -> None:
+        self._planner, self._block = planner, interrupts.postponed()
+
+    def __enter__(self) -> None:
+        self._block.__enter__()
+        if self._planner.is_torn:
+            self._planner.begin_again()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:  # fmt: skip
+        if kind is not None and interrupts.was_forced():
+            self._planner.is_torn = True
+        self._block.__exit__(kind, error, trace)
 
 
 class Planner:
@@ -112,7 +145,9 @@ class Planner:
         self._root = 0  # the row of the state that is searched
         self._kept: Tree | None = None  # its tree, if there is one from a search before
         self._most_actions, self._gives_priors = 0, False  # of the search
+        self._no_reward = (0.0,) * problem.num_players
         self._is_closed = self._was_solved = False
+        self.is_torn = False  # whether a second Ctrl-C may have left something half done
         self._is_asked = False  # whether the question about the start was asked
         self.costs: dict[str, float] = {}  # of all calls so far, failed ones included
         self._journal = None
@@ -131,63 +166,91 @@ class Planner:
         Args:
             most: of questions; the others come with the next call.
         """
+        while True:
+            found = self.ask_briefly(most=most)
+            if found or not self.goes_on:
+                return found
+            interrupts.check()
+
+    def ask_briefly(self, *, most: int | None = None, until: int | None = None) -> list[Question]:
+        """As `ask`, but it may also return none since simulations go on for long in known states.
+
+        Args:
+            until: how many simulations end the call.
+        """
         if self._is_closed:
             raise UctreeError("the planner is closed; make another one")
-        if self._search is None:
-            self._ask_about_start()
-        if self._search is not None and (most is None or len(self._new) < most):
-            if self.book.to_play[self._root] != OVER:
-                self._run()
-        found = self._new
-        if most is None:
-            self._new = []
+        with self.unbroken():
+            if self._search is None:
+                self._ask_about_start()
+            if self._search is not None and (most is None or len(self._new) < most):
+                if self.book.to_play[self._root] != OVER:
+                    self._run(until)
+            found = self._new
+            if most is None:
+                self._new = []
+                return found
+            found, self._new = found[:most], found[most:]
             return found
-        found, self._new = found[:most], found[most:]
-        return found
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether the last simulations needed no answer, and others can follow."""
+        search = self._search
+        if search is None or self._is_closed or self.book.to_play[self._root] == OVER:
+            return False
+        tree = search.tree
+        is_left = tree.head["remaining"][0] > 0 and not self.is_solved
+        return bool(is_left and tree.simulations >= self._rests_at[0])
+
+    def _rest_after(self, until: int | None) -> None:
+        """Let the kernel return after some simulations, though no answer is needed."""
+        search = self._search
+        assert search is not None
+        most = MOST_KNOWN
+        if until is not None:
+            most = max(1, min(most, until - search.simulations))
+        self._rests_at[0] = search.tree.simulations + most
 
     def _ask_about_start(self) -> None:
         if self.book.states:
             self._begin()
         elif not self._is_asked:
-            self._is_asked = True
             self._numbers[0, NONE] = self._num_questions
             self._new.append(self._start_question(self._num_questions))
             self._num_questions += 1
+            self._is_asked = True
 
     def _start_question(self, number: int) -> Question:
         return Question(number, 0, NONE, self.start, to_play=self.to_play)
 
-    def _run(self) -> None:
-        """Simulate until all simulations wait for answers, or the budget is used up."""
+    def _run(self, until: int | None) -> None:
+        """Simulate until all simulations wait for answers or the budget is used up, or briefly."""
+        self._rest_after(until)
         driver = self._search.driver  # type: ignore[union-attr]
-        run, take, rows, edges = (
-            driver.run_kernel,
-            driver.queue.take_questions,
-            self._rows,
-            self._edges,
-        )
+        run, take = self._run_kernel, driver.queue.take_questions
+        rows, edges = self._rows, self._edges
         is_known = True
         while is_known:
             run()
             is_known = False
             for slot in take():
-                row, index = rows[slot], edges[slot]
-                if self._answer_known(slot, row, index):
+                place = rows[slot], edges[slot]
+                if self._answer_known(slot, place):
                     is_known = True
                 else:
-                    self._wait(slot, row, index)
+                    self._wait(slot, *place)
 
     def answer_here(
-        self, answer: Callable[[Any, Any, int, int], Checked | None], costs: dict[str, float],
-        seconds: float, until: int | None = None,
+        self, answer: AnswerAtOnce, costs: dict[str, float], seconds: float,
+        until: int | None = None,
     ) -> AnsweredHere:  # fmt: skip
         """Search with answers that come at once, until one does not.
 
         It grows the tree that `ask` and `tell` would grow, without a question for each answer.
 
         Args:
-            answer: `answer(state, action, player, seed)` is a checked answer, or None if the
-                question must be asked.
+            answer: see `answers_at_once`.
             costs: where the costs of an answer are booked; new ones end the search.
             seconds: how long to search; questions are asked after twice as long.
             until: how many simulations end the search.
@@ -195,23 +258,31 @@ class Planner:
         search, book, clock = self._search, self.book, time.perf_counter
         if search is None or self._is_closed or book.to_play[self._root] == OVER:
             return AnsweredHere(False, 0, None)
-        run, take = search.driver.run_kernel, search.driver.queue.take_questions
-        rows, edges, open_numbers = self._rows, self._edges, self._numbers
-        states, listed, movers, note = book.states, book.actions, book.to_play, book.note_behind
+        run, take = self._run_kernel, search.driver.queue.take_questions
+        rows, edges, states, listed = self._rows, self._edges, book.states, book.actions
+        movers, seed_of, note, write = book.to_play, book.seed, book.note_behind, self._write
         watch, count, failure, waits, is_paid, now = self._watch, 0, None, False, False, clock()
-        end, latest = now + seconds, now + 2 * seconds
+        end, latest, next_look = now + seconds, now + 2 * seconds, 1
+        keyboard = interrupts.keyboard()
+        self._rest_after(until)
         while True:
             run()
             slots = take()
             for slot in slots:
-                row, index = rows[slot], edges[slot]
-                if self._answer_known(slot, row, index):
+                place = row, index = rows[slot], edges[slot]
+                if self._answer_known(slot, place):
                     continue
                 found = None
-                if not waits and index < len(listed[row]) and (row, index) not in open_numbers:
-                    seed = book.seed(row, index)
+                if not waits and index < len(listed[row]) and place not in self._numbers:
+                    seed = seed_of(row, index)
+                    keyboard.is_postponed = False  # as in `interrupts.allowed`, in less time
                     try:
-                        found = answer(states[row], listed[row][index], movers[row], seed)
+                        if keyboard.is_waiting:
+                            interrupts.check()
+                        try:
+                            found = answer(states[row], listed[row][index], movers[row], seed)
+                        finally:
+                            keyboard.is_postponed = True
                     except Exception as error:
                         self._wait(slot, row, index)
                         waits, failure = True, (self._new.pop(), error)
@@ -222,34 +293,43 @@ class Planner:
                     continue
                 count += 1
                 if watch.is_on:
-                    watch.see(found.state)
+                    watch.see(found[0])
                 if self._journal is not None or costs:
                     is_paid = is_paid or bool(costs)
-                    found = self._written_down(row, index, found, costs)
-                behind = note(row, index, found)
+                    found = self._written_down(place, found, costs)
+                known = note(place, found, seed)
                 if book.most_actions > self._most_actions or book.has_priors > self._gives_priors:
                     self._begin()
                     return AnsweredHere(True, count, None)
-                self._write_answer(slot, behind, found.reward)
+                write(slot, known, found[1])
+                if count == next_look:
+                    before, now = now, clock()
+                    waits = now > latest
+                    next_look += FEW_ANSWERS if now - before < seconds / FEW_ANSWERS else 1
+            if not slots:
+                if not self.goes_on:
+                    break
+                self._rest_after(until)
                 now = clock()
-                waits = now > latest
-            if waits or is_paid or now > end or not slots:
+            if waits or is_paid or now > end:
                 break
             if until is not None and search.simulations >= until:
                 break
-        return AnsweredHere(bool(slots) and not self._new and failure is None, count, failure)
+        goes_on = bool(slots) or self.goes_on
+        return AnsweredHere(goes_on and not self._new and failure is None, count, failure)
 
     def _written_down(
-        self, row: int, index: int, found: Checked, costs: dict[str, float]
+        self, place: tuple[int, int], found: Parts, costs: dict[str, float]
     ) -> Checked:
         """An answer with its costs, which are booked, after it was written to the journal."""
+        answer = Checked._make(found)
         if costs:
-            found = found._replace(costs=dict(costs))
+            answer = answer._replace(costs=dict(costs))
             add_costs(self.costs, costs)
             costs.clear()
         if self._journal is not None:
-            self._journal.note(self.book.question(0, row, index), found)
-        return found
+            self._journal.note(self.book.question(0, *place), answer)
+        return answer
 
     def _wait(self, slot: int, row: int, index: int) -> None:
         """Let a simulation wait for the answer to a question, which is new unless it was asked.
@@ -275,16 +355,17 @@ class Planner:
 
         A question is answered once.
         """
-        self._check_open(question)
-        checked = answer if type(answer) is Checked else self.book.checked(question, answer)
-        self._watch.see(checked.state)
-        if self._journal is not None:
-            self._journal.note(question, checked)
-        self._forget(question)
-        if checked.costs:
-            add_costs(self.costs, checked.costs)
-        self.book.note(question, checked)
-        self._resume(question)
+        with self.unbroken():
+            self._check_open(question)
+            checked = answer if type(answer) is Checked else self.book.checked(question, answer)
+            self._watch.see(checked.state)
+            if self._journal is not None:
+                self._journal.note(question, checked)
+            self._forget(question)
+            if checked.costs:
+                add_costs(self.costs, checked.costs)
+            self.book.note(question, checked)
+            self._resume(question)
 
     def tell_failure(
         self, question: Question, why: str, *, costs: dict[str, float] | None = None,
@@ -298,19 +379,25 @@ class Planner:
         """
         if question.edge == NONE:
             raise UctreeError(f"the start could not be evaluated: {why}")
-        self._check_open(question)
-        if self._journal is not None:
-            self._journal.note_failure(question, why, costs or {}, paid)
-        self._forget(question)
-        add_costs(self.costs, costs or {})
-        self.book.note_failure(question, why, paid)
-        self._resume(question)
+        with self.unbroken():
+            self._check_open(question)
+            if self._journal is not None:
+                self._journal.note_failure(question, why, costs or {}, paid)
+            self._forget(question)
+            add_costs(self.costs, costs or {})
+            self.book.note_failure(question, why, paid)
+            self._resume(question)
 
     def tell_costs(self, costs: dict[str, float]) -> None:
         """Book what calls cost whose answers are not used, because they came too late."""
-        if self._journal is not None:
-            self._journal.note_costs(costs)
-        add_costs(self.costs, costs)
+        with self.unbroken():
+            if self._journal is not None:
+                self._journal.note_costs(costs)
+            add_costs(self.costs, costs)
+
+    def unbroken(self) -> _Unbroken:
+        """A block that Ctrl-C cuts nowhere but in functions of the user."""
+        return _Unbroken(self)
 
     def _check_open(self, question: Question) -> None:
         if self._numbers.get((question.row, question.edge)) != question.number:
@@ -327,9 +414,9 @@ class Planner:
             self._begin()
             return
         for slot in self._slots.pop(question.number, ()):
-            row, index = self._rows[slot], self._edges[slot]
-            if not self._answer_known(slot, row, index):
-                self._wait(slot, row, index)
+            place = self._rows[slot], self._edges[slot]
+            if not self._answer_known(slot, place):
+                self._wait(slot, *place)
 
     def advance(self, action: Any, *, reuse: bool = True) -> None:
         """Go on from the state behind an action (or outcome) of the root, as the episode did.
@@ -353,21 +440,50 @@ class Planner:
                 f"what is behind {book.label(*place)} is not known yet: search on, or make a "
                 "Planner that starts there"
             )
-        self._kept = None
-        if self._search is not None:
-            self._search.close()
-            if reuse and not self._search.composition.options.is_gumbel:
-                self._kept = self._search.tree.below(place[1])
-            self._search = None
-        self._slots.clear()
-        self._root = book.behind[place][0]
+        with self.unbroken():
+            self._kept = None
+            if self._search is not None:
+                self._search.close()
+                if reuse and not self._search.composition.options.is_gumbel:
+                    self._kept = self._search.tree.below(place[1])
+                self._search = None
+            self._slots.clear()
+            self._root = book.behind[place][0]
 
     def ask_again(self) -> None:
-        """Let `ask` return the questions without an answer once more, as nobody works on them."""
-        self._new = [
-            self._start_question(number) if edge == NONE else self.book.question(number, row, edge)
-            for (row, edge), number in self._numbers.items()
-        ]
+        """Let `ask` return the questions without an answer once more, as nobody works on them.
+
+        So it is after Ctrl-C, wherever it came.
+        """
+        with self.unbroken():
+            self._find_waiting()
+            self._new = [
+                self._start_question(number)
+                if edge == NONE
+                else self.book.question(number, row, edge)
+                for (row, edge), number in self._numbers.items()
+            ]
+
+    def _find_waiting(self) -> None:
+        """Let all simulations wait for their questions, those too whose answer was never given."""
+        self._slots.clear()
+        if self._search is None or self._is_closed or self.book.to_play[self._root] == OVER:
+            return
+        queue = self._search.driver.queue
+        for slot in queue.waiting():
+            place = self._rows[slot], self._edges[slot]
+            if self._statuses[slot] == OPEN and not self._answer_known(slot, place):
+                self._wait(slot, *place)
+
+    def begin_again(self) -> None:
+        """Let the tree grow again from what is known."""
+        self.is_torn = False
+        self.book.drop_torn()
+        if self._search is not None and not self._is_closed:
+            self._search.close()
+            self._search = None
+        self._kept = None
+        self.ask_again()
 
     def close(self) -> None:
         """End the search: simulations that wait for answers are undone."""
@@ -376,6 +492,11 @@ class Planner:
         if self._search is not None and not self._is_closed:
             self._was_solved, self._is_closed = self.is_solved, True
             self._search.close()
+
+    @property
+    def has_journal(self) -> bool:
+        """Whether answers are written to a journal."""
+        return self._journal is not None
 
     @property
     def num_waiting(self) -> int:
@@ -451,11 +572,12 @@ class Planner:
         queue = search.driver.queue
         queue.queues["is_ordered"] = self.is_ordered
         self._rows, self._edges = _view(queue.leaves["row"]), _view(queue.leaves["edge"])
-        self._values = _view(queue.values)
-        answers, self._logits = queue.answers, queue.logits
-        self._rewards, self._statuses = _view(answers["reward"]), _view(answers["status"])
-        self._answer_rows, self._counts = _view(answers["row"]), _view(answers["count"])
-        self._movers = _view(answers["mover"])
+        self._statuses, self._rests_at = (
+            _view(queue.answers["status"]),
+            _view(queue.queues["rests_at"]),
+        )
+        self._write = answer_writer(queue, self.problem.num_players, self._gives_priors)
+        self._run_kernel = search.driver.runner()
         search.prepare_root(self._answer_root)
         if queue.queues["phase"][0] != SEARCHING:
             queue.queues["phase"] = SEARCHING
@@ -518,47 +640,62 @@ class Planner:
     def _answer_root(self) -> None:
         assert self._search is not None
         for slot in self._search.driver.queue.take_questions():
-            self._answer_known(slot, self._rows[slot], self._edges[slot])
+            self._answer_known(slot, (self._rows[slot], self._edges[slot]))
 
-    def _answer_known(self, slot: int, row: int, index: int) -> bool:
+    def _answer_known(self, slot: int, place: tuple[int, int]) -> bool:
         """Write what the book knows about an edge or a state to a slot; False if it is unknown."""
         book = self.book
-        if index != NONE:
-            found = book.behind.get((row, index))
-            if found is None:
-                if (row, index) in book.failed:
-                    self._statuses[slot] = FAILED
-                    return True
-                if row in book.num_actions and book.num_actions[row] <= index:
-                    self._statuses[slot] = EXHAUSTED
-                    return True
-                return False
-            row, reward = found
-            self._write_answer(slot, row, reward)
+        found = book.behind.get(place)
+        if found is not None:
+            self._write(slot, book.known(found[0]), found[1])
+            return True
+        row, index = place
+        if index == NONE:
+            self._write(slot, book.known(row), self._no_reward)
+        elif book.failed and place in book.failed:
+            self._statuses[slot] = FAILED
+        elif book.num_actions and book.num_actions.get(row, index + 1) <= index:
+            self._statuses[slot] = EXHAUSTED
         else:
-            self._write_answer(slot, row, ())
+            return False
         return True
 
-    def _write_answer(self, slot: int, row: int, reward: tuple[float, ...]) -> None:
-        """Write to a slot what is known of a state, and what the edge before it paid."""
-        book = self.book
-        if len(reward) == 1:
-            self._rewards[slot, 0] = reward[0]
-            self._values[slot, 0] = book.values[row][0]
-        else:
-            for player, part in enumerate(reward):
-                self._rewards[slot, player] = part
-            for player, part in enumerate(book.values[row]):
-                self._values[slot, player] = part
-        weights = book.weights[row]
+
+def answer_writer(
+    queue: EvaluationQueue, num_players: int, gives_priors: bool
+) -> Callable[[int, Known, tuple[float, ...]], None]:
+    """`write(slot, known, reward)`, for what is known of a state and what the edge before it paid.
+
+    It is called for every answer, so names are bound once, and numbers are written by way of views
+    or by a call of `struct`, whichever takes less time.
+    """
+    answers, logits, size = queue.answers, queue.logits, queue.answers.itemsize
+    record = _view(answers.view(np.uint8).reshape(-1))
+    pack = struct.Struct(f"={num_players}d4q").pack_into
+    values, numbers = _view(queue.values), _view(queue.values.reshape(-1))
+
+    def write_priors(slot: int, weights: tuple[float, ...] | None) -> None:
         if weights is not None:
-            self._logits[slot, : len(weights)] = weights
-        elif self._gives_priors:
-            self._logits[slot] = 0.0
-        self._answer_rows[slot] = row
-        self._movers[slot] = book.to_play[row]
-        self._counts[slot] = book.count(row)
-        self._statuses[slot] = ANSWERED
+            logits[slot, : len(weights)] = weights
+        else:
+            logits[slot] = 0.0
+
+    def write_one(slot: int, known: Known, reward: tuple[float, ...]) -> None:
+        row, mover, count, weights, value = known
+        if weights is not None or gives_priors:
+            write_priors(slot, weights)
+        numbers[slot] = value[0]
+        pack(record, size * slot, reward[0], ANSWERED, row, count, mover)
+
+    def write(slot: int, known: Known, reward: tuple[float, ...]) -> None:
+        row, mover, count, weights, value = known
+        if weights is not None or gives_priors:
+            write_priors(slot, weights)
+        for player, number in enumerate(value):
+            values[slot, player] = number
+        pack(record, size * slot, *reward, ANSWERED, row, count, mover)
+
+    return write_one if num_players == 1 else write
 
 
 def _view(array: Any) -> Any:

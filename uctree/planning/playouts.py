@@ -47,12 +47,19 @@ def weighed(listed: Sequence[Any], weights: Sequence[float], draw: int) -> Any:
 
 
 class SeededPlayout:
-    """A playout that needs only a seed: `play(state, seed)` returns what a playout returns."""
+    """A playout that needs only a seed: `play(state, seed)` returns what a playout returns.
 
-    __slots__ = ("play",)
+    If `in_order` is given, `in_order(seed)` returns a function of a state alone, which draws from
+    one generator and is faster. Plans use it if their playouts come in the same order every time.
+    """
 
-    def __init__(self, play: Callable[[Any, int], Any]) -> None:
-        self.play = play
+    __slots__ = ("in_order", "play")
+
+    def __init__(
+        self, play: Callable[[Any, int], Any],
+        in_order: Callable[[int], Callable[[Any], Any]] | None = None,
+    ) -> None:  # fmt: skip
+        self.play, self.in_order = play, in_order
 
     def __call__(self, state: Any, rng: random.Random) -> Any:
         return self.play(state, rng.getrandbits(64))

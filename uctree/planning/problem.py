@@ -260,7 +260,7 @@ class Problem:
         actions: tuple[Any, ...] = ()
         weights: tuple[float, ...] | None = None
         if to_play == CHANCE:
-            actions, weights = yield self._chance, (state,), _checked_outcomes
+            actions, weights = yield self.outcomes_of, (state,), _checked_outcomes
             return Checked(state, reward, CHANCE, False, actions, weights, None, None, costs)
         if self.actions is not None:
             actions, weights = yield self.actions, (state,), self._checked_actions
@@ -271,96 +271,23 @@ class Problem:
         elif self.values is not None:
             value = yield self.values, ([state],), self._checked_only_value
         else:
-            number = hash((seed, source)) & _64_BITS
+            number = playout_seed(seed, source)
             if type(self.playout) is SeededPlayout:
                 value = yield self.playout.play, (state, number), self.checked_value
             elif self.playout is not None:
                 value = yield self.playout, (state, random.Random(number)), self.checked_value
             else:
-                value = yield from self._played_out(state, to_play, actions, number)
+                value = yield from self.played_out(state, to_play, actions, number)
         return Checked(state, reward, to_play, False, actions, weights, value, None, costs)
 
-    def quick_answer(
-        self, state: Any, action: Any, player: int, source: int, seed: int,
-        knows: Callable[[Hashable], bool] | None,
-    ) -> Checked | None:  # fmt: skip
-        """The answer about an action, as `calls` gives it, if it comes at once; else None.
-
-        A question that costs little takes half the time this way.
-
-        Args:
-            source: the seed of the question, beside the `seed` of the plan.
-        """
-        if self.actions is None:
-            return None
-        step = self.step(state, action)
-        if type(step) is not Step:
-            if is_awaitable(step):
-                _given_up(step)
-                return None
-            step = as_step(step, action)
-        state, reward, to_play, over = self._as_step(step, action, player)
-        if over:
-            return _new(Checked, (state, reward, OVER, True, (), None, None, None, None))
-        if self.key is not None:
-            key = self.key_of(state)
-            if knows is not None and knows(key):
-                return _new(Checked, (state, reward, to_play, False, (), None, None, None, None))
-            source = stable_hash(key)
-        if to_play == CHANCE:
-            outcomes = self._chance(state)
-            if is_awaitable(outcomes):
-                _given_up(outcomes)
-                return None
-            answer = (state, reward, CHANCE, False, *as_outcomes(outcomes), None, None, None)
-            return _new(Checked, answer)
-        listed = self.actions(state)
-        if type(listed) is not list and type(listed) is not tuple and is_awaitable(listed):
-            _given_up(listed)
-            return None
-        actions, weights = as_actions(listed, self.priors)
-        if not actions:
-            return _new(Checked, (state, reward, OVER, True, (), None, None, None, None))
-        if self.value is not None:
-            value = self.value(state)
-        else:
-            value = self._quick_playout(state, to_play, actions, hash((seed, source)) & _64_BITS)
-        if type(value) is float and self.num_players == 1 and -LARGEST <= value <= LARGEST:
-            vector: tuple[float, ...] = (value,)
-        elif type(value) is not list and type(value) is not tuple and is_awaitable(value):
-            _given_up(value)
-            return None
-        else:
-            vector = as_value(value, self.num_players)
-        return _new(Checked, (state, reward, to_play, False, actions, weights, vector, None, None))
-
-    def _quick_playout(self, state: Any, to_play: int, actions: Sequence[Any], seed: int) -> Any:
-        """The return of a random playout; something awaitable if a function returned that."""
-        playout = self.playout
-        if playout is not None:
-            if type(playout) is SeededPlayout:
-                return playout.play(state, seed)
-            return playout(state, random.Random(seed))
-        calls = self._played_out(state, to_play, actions, seed)
-        given = None
-        while True:
-            try:
-                function, arguments, check = calls.send(given)
-            except StopIteration as end:
-                return end.value
-            given = function(*arguments)
-            if is_awaitable(given):
-                return given
-            given = check(given, None)  # type: ignore[arg-type]
-
-    def _played_out(
+    def played_out(
         self, state: Any, to_play: int, actions: Sequence[Any], seed: int
     ) -> Generator[Call, Any, tuple[float, ...]]:
         """The return of a random playout, per player."""
         returns, factor, numbers = [0.0] * self.num_players, 1.0, draws(seed)
         for ply in range(self.horizon):
             if to_play == CHANCE:
-                outcomes, weights = yield self._chance, (state,), _checked_outcomes
+                outcomes, weights = yield self.outcomes_of, (state,), _checked_outcomes
                 action = weighed(outcomes, weights, next(numbers))
             elif self.actions is not None:
                 if ply > 0:
@@ -394,7 +321,8 @@ class Problem:
             raise TypeError("key= is async; a key must be there at once: compute it in step")
         return key
 
-    def _chance(self, state: Any) -> Any:
+    def outcomes_of(self, state: Any) -> Any:
+        """What `chance` lists."""
         if self.chance is None:
             raise BrokenGame(
                 "step returned to_play=CHANCE, and the Problem has no chance=: give it "
@@ -444,27 +372,12 @@ class Problem:
 
     def checked_step(self, given: Any, question: Question) -> tuple[Any, ...]:
         """State, reward per player, player to move, and whether the episode is over."""
-        return self._as_step(given, question.action, question.to_play)
-
-    def _as_step(self, given: Any, action: Any, mover: int) -> tuple[Any, ...]:
-        state, reward, to_play, over = given if type(given) is Step else as_step(given, action)
-        if type(to_play) is not int:
-            to_play = _as_player(to_play)
-        if over:
-            to_play = OVER
-        elif not CHANCE <= to_play < self.num_players:
-            raise BrokenGame(
-                f"step(state, {action!r}) says to_play={to_play}; expected 0 to "
-                f"{self.num_players - 1} or uctree.CHANCE, or over=True"
-            )
-        if type(reward) is float and self.num_players == 1 and -LARGEST <= reward <= LARGEST:
-            return state, (reward,), to_play, bool(over)
-        return state, as_vector(reward, self.num_players, mover), to_play, bool(over)
+        return step_parts(given, question.action, question.to_play, self.num_players)
 
     def _as_playout_step(
         self, action: Any, mover: int, given: Any, question: Question
     ) -> tuple[Any, ...]:
-        return self._as_step(given, action, mover)
+        return step_parts(given, action, mover, self.num_players)
 
     def _checked_actions(self, given: Any, question: Question) -> tuple[Any, ...]:
         return as_actions(given, self.priors)
@@ -523,17 +436,6 @@ async def call_async(function: Any, arguments: Any, check: Any, question: Questi
     return check(given, question)
 
 
-def _given_up(given: Any) -> None:
-    """Leave an awaitable alone: what it would do is asked for again, where it can be waited for."""
-    if inspect.iscoroutine(given):
-        given.close()
-    elif hasattr(given, "cancel"):
-        given.cancel()
-
-
-_new = tuple.__new__  # three times as fast as calling the class of a named tuple
-
-
 def is_awaitable(given: Any) -> bool:
     """Whether what a function returned must be waited for."""
     return hasattr(type(given), "__await__")
@@ -548,6 +450,11 @@ def is_async(function: Any) -> bool:
 # --- random numbers that do not depend on the order of answers -----------------------------------
 
 _64_BITS = 2**64 - 1
+
+
+def playout_seed(seed: int, source: int) -> int:
+    """The seed of the playout from a state, from that of the plan and that of the state."""
+    return hash((seed, source)) & _64_BITS
 
 
 def stable_hash(key: Any) -> int:
@@ -585,6 +492,25 @@ def as_step(given: Any, action: Any) -> Step:
         f"step(state, {action!r}) must return uctree.Step(state, reward, to_play, over); got "
         f"{type(given).__name__}"
     )
+
+
+def step_parts(
+    given: Any, action: Any, mover: int, num_players: int
+) -> tuple[Any, tuple[float, ...], int, bool]:
+    """State, reward per player, player to move, and whether the episode is over."""
+    state, reward, to_play, over = given if given.__class__ is Step else as_step(given, action)
+    if to_play.__class__ is not int:
+        to_play = _as_player(to_play)
+    if over:
+        to_play = OVER
+    elif not CHANCE <= to_play < num_players:
+        raise BrokenGame(
+            f"step(state, {action!r}) says to_play={to_play}; expected 0 to {num_players - 1} or "
+            "uctree.CHANCE, or over=True"
+        )
+    if reward.__class__ is float and num_players == 1 and -LARGEST <= reward <= LARGEST:
+        return state, (reward,), to_play, bool(over)
+    return state, as_vector(reward, num_players, mover), to_play, bool(over)
 
 
 def _as_player(given: Any) -> int:
@@ -638,8 +564,11 @@ def as_outcomes(given: Any) -> tuple[tuple[Any, ...], tuple[float, ...]]:
 
 def as_vector(given: Any, num_players: int, player: int) -> tuple[float, ...]:
     """A reward as one number per player; a single number belongs to the player who acted."""
-    if _is_plain_vector(given, num_players):
-        return tuple(map(float, given))
+    plain = _plain_vector(given, num_players)
+    if plain is not None:
+        return plain
+    if given.__class__ is float and given == 0.0:
+        return (0.0,) * num_players
     number = _as_float(given)
     if number == number:
         vector = [0.0] * num_players
@@ -661,11 +590,12 @@ def as_vector(given: Any, num_players: int, player: int) -> tuple[float, ...]:
 def as_value(given: Any, num_players: int) -> tuple[float, ...]:
     """A value as one number per player; a single number is enough for one player alone."""
     if num_players == 1:
-        number = given if type(given) is float else _as_float(given)
+        number = given if given.__class__ is float else _as_float(given)
         if -LARGEST <= number <= LARGEST:
             return (number,)
-    if _is_plain_vector(given, num_players):
-        return tuple(map(float, given))
+    plain = _plain_vector(given, num_players)
+    if plain is not None:
+        return plain
     vector = _as_floats(given)
     if len(vector) != num_players or not all(-LARGEST <= each <= LARGEST for each in vector):
         raise BrokenGame(
@@ -675,16 +605,21 @@ def as_value(given: Any, num_players: int) -> tuple[float, ...]:
     return tuple(vector)
 
 
-def _is_plain_vector(given: Any, num_players: int) -> bool:
-    """Whether something is what most functions return, a list or tuple of finite numbers."""
-    if (given.__class__ is not tuple and given.__class__ is not list) or len(given) != num_players:
-        return False
+def _plain_vector(given: Any, num_players: int) -> tuple[float, ...] | None:
+    """What most functions return, a list or tuple of finite numbers, as a tuple; else None."""
+    kind, is_ready = given.__class__, True
+    if (kind is not tuple and kind is not list) or len(given) != num_players:
+        return None
     for each in given:
-        if each.__class__ is not float and each.__class__ is not int:
-            return False
+        if each.__class__ is not float:
+            if each.__class__ is not int:
+                return None
+            is_ready = False
         if not -LARGEST <= each <= LARGEST:
-            return False
-    return True
+            return None
+    if not is_ready:
+        return tuple(map(float, given))
+    return given if kind is tuple else tuple(given)
 
 
 def values_of(given: Any, count: int) -> list[Any]:

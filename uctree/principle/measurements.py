@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from uctree import specs
 from uctree.engine.jsontext import finite
 from uctree.evaluators import Evaluator
 from uctree.game import CHANCE, Game, State
@@ -117,7 +118,7 @@ class Study:
 
 
 def study(
-    game: Game,
+    game: Game | str,
     state: State | None = None,
     *,
     num_simulations: int = 10_000,
@@ -151,6 +152,7 @@ def study(
         num_samples: draws per pruning for the mean of exp(-W/ħ).
         seed: of the search and of those draws.
     """
+    game = specs.as_game(game)
     for name, number in (("num_rounds", num_rounds), ("num_nodes", num_nodes)):
         if number < 1:
             raise ValueError(f"{name} must be at least 1; got {number}")
