@@ -191,6 +191,7 @@ class Planner:
             if self._search is not None and (most is None or len(self._new) < most):
                 if self.book.to_play[self._root] != OVER:
                     self._run(until)
+                    self._sample()
             if self.is_full:
                 return []
             found = self._new
@@ -209,6 +210,14 @@ class Planner:
         tree = search.tree
         is_left = tree.head["remaining"][0] > 0 and not self.is_solved
         return bool(is_left and tree.simulations >= self._rests_at[0])
+
+    def _sample(self) -> None:
+        """Keep what the root's actions are worth now, for the history of the result."""
+        search = self._search
+        assert search is not None
+        if search.simulations > self._num_sampled:
+            self._num_sampled = search.simulations
+            search.samples.note(search.tree, search.simulations, time.perf_counter())
 
     def _rest_after(self, until: int | None) -> None:
         """Let the kernel return after some simulations, though no answer is needed."""
@@ -323,6 +332,7 @@ class Planner:
                 break
             if until is not None and search.simulations >= until:
                 break
+        self._sample()
         goes_on = bool(slots) or self.goes_on
         return AnsweredHere(goes_on and not self._new and failure is None, count, failure)
 
@@ -583,6 +593,7 @@ class Planner:
             composition, tree, seed=self.seed, num_simulations=budget,
             max_bytes=None if most is None else most // 2,
         )  # fmt: skip
+        self._num_sampled = 0
         if book.to_play[self._root] == OVER:
             return
         queue = search.driver.queue
