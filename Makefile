@@ -4,6 +4,9 @@ BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
 
+# Tests start many processes; without bytecode in files each would compile the package again.
+unexport PYTHONDONTWRITEBYTECODE
+
 help:  ## what can be done here
 	@grep -hE '^[a-z -]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/; s/^(.{12,})\t/\1\n\t/' | expand -t 12
 

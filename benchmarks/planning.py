@@ -7,8 +7,8 @@ Returns of whole episodes that are played by `result.action`, with one search fo
 of `result.best_episode()` after one search. Every setting has the same seeds; a seed is another map
 of cities, or other tiles. Differences are paired by seed, with bootstrap intervals. Budgets are
 simulations, so the load of the machine does not change the results. tspN has N cities; the
-shortest trip is known for up to 20. With --once only plans of one search each are compared, at these
-budgets, and not with the shortest trip.
+shortest trip is known for up to 20. With --once only plans of one search each are compared, at
+these budgets, and not with the shortest trip.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from tsp import shortest, tsp
 SETTINGS: dict[str, dict[str, Any]] = {
     "mean": {"backup": backup.mean()},
     "maximum": {"backup": backup.maximum()},
+    "maximum(32)": {"backup": backup.maximum(32)},
     "default": {},
     "mean, c=0.2": {"backup": backup.mean(), "selection": selection.ucb1(0.2)},
     "maximum, c=0.2": {"backup": backup.maximum(), "selection": selection.ucb1(0.2)},

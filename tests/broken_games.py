@@ -13,6 +13,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import pytest
 
 from tests.small_games import Heap
 from tests.small_games import heap_step as step
@@ -33,10 +34,20 @@ def rule_of(factory: Callable[[], Game]) -> str:
     return str(factory.__doc__).splitlines()[0].rsplit("`", 2)[1]
 
 
+# What plain Python cannot see of a game: these checks need its compiled rules.
+NEED_MACHINE_CODE = {
+    "does-not-compile", "compiled-anew", "diverges", "endless", "random-action-support",
+    "random-action-uniform", "playout-agrees",
+}  # fmt: skip
+
+
 @cache
-def report_of(name: str) -> Report:
+def report_of(name: str, compiled: bool = True) -> Report:
     """The report on a broken game; without a search, whose compilation takes most of the time."""
-    return check(BROKEN[name](), num_simulations=0)
+    with pytest.MonkeyPatch.context() as patch:
+        if not compiled:
+            patch.setenv("NUMBA_DISABLE_JIT", "1")
+        return check(BROKEN[name](), num_simulations=0)
 
 
 # --- the game that is right ----------------------------------------------------------------------

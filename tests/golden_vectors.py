@@ -15,6 +15,7 @@ from tests import (
     golden_gumbel,
     golden_learning,
     golden_principle,
+    golden_views,
 )
 from uctree import choice, evaluators, selection, variation
 from uctree.engine import compose, workspace
@@ -636,4 +637,5 @@ FAMILIES: dict[str, Callable[[Input], Answer]] = {
     **golden_principle.FAMILIES,
     **golden_continuous.FAMILIES,
     **golden_learning.FAMILIES,
+    **golden_views.FAMILIES,
 }

@@ -67,13 +67,17 @@ class CompiledGame:
         )
         self._call = kernel.call
 
-    def perft(self, depth: int) -> int:
-        """The number of action sequences of length `depth`, chance outcomes included."""
-        return int(self._call(PERFT, *self._arguments(depth, 0)))
+    def perft(self, depth: int, state: Any = None) -> int:
+        """The number of action sequences of length `depth`, chance outcomes included.
 
-    def episode(self, seed: int) -> Recorded:
+        Args:
+            state: where they begin; the start of the game by default.
+        """
+        return int(self._call(PERFT, *self._arguments(depth, 0, state)))
+
+    def episode(self, seed: int, state: Any = None) -> Recorded:
         """A random episode: actions drawn uniformly, outcomes by their probabilities."""
-        num_plies = int(self._call(EPISODE, *self._arguments(0, seed)))
+        num_plies = int(self._call(EPISODE, *self._arguments(0, seed, state)))
         assert num_plies < len(self.log[0]), "an episode is longer than there is room for"
         players, counts, actions, rewards, lists, probabilities = (
             array[:num_plies] for array in self.log
@@ -88,24 +92,28 @@ class CompiledGame:
             self.planes.copy(), self.states[0].copy(),
         )  # fmt: skip
 
-    def playout(self, seed: int) -> np.ndarray:
-        """The returns of the game's own playout from the start."""
-        self._call(PLAYOUT, *self._arguments(0, seed))
+    def playout(self, seed: int, state: Any = None) -> np.ndarray:
+        """The returns of the game's own playout."""
+        self._call(PLAYOUT, *self._arguments(0, seed, state))
         return self.reward.copy()
 
-    def _arguments(self, depth: int, seed: int) -> tuple[Any, ...]:
+    def _arguments(self, depth: int, seed: int, state: Any = None) -> tuple[Any, ...]:
         work = (self.states, self.levels, self.lists, self.probabilities, self.reward)
-        return (*work, self.log, self.planes, make_rng(seed), depth, self.game.data)
+        if state is not None:
+            self.states[0] = state
+        rest = (make_rng(seed), depth, state is None, self.game.data)
+        return (*work, self.log, self.planes, *rest)
 
 
 def run(
     what: int, states: Any, levels: Any, lists: Any, probabilities: Any, reward: Any, log: Any,
-    planes: Any, rng: Any, depth: int, data: Any,
+    planes: Any, rng: Any, depth: int, from_start: bool, data: Any,
 ) -> int:  # fmt: skip
     """One kernel for all, because most of the time of a test goes into compiling."""
-    states[0] = states[-1]
-    if HAS_START:
-        start(states[0], data)
+    if from_start:
+        states[0] = states[-1]
+        if HAS_START:
+            start(states[0], data)
     if what == PERFT:
         return count_sequences(states, levels, lists, probabilities, reward, depth, data)
     if HAS_PLAYOUT and what == PLAYOUT:

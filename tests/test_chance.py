@@ -146,7 +146,7 @@ def test_an_open_loop_needs_no_chance_at_all():
 # --- roots ---------------------------------------------------------------------------------------
 
 
-def test_roots_where_nobody_moves_are_refused_where_somebody_must():
+def test_roots_where_nobody_moves_are_refused_where_somebody_must(interpreted):
     tossed, _ = COIN.step(COIN.start(), 0)
     with pytest.raises(ValueError, match="take an outcome first"):
         uctree.search(COIN, tossed, num_simulations=10, open_loop=True)

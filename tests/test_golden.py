@@ -21,15 +21,10 @@ VECTORS = json.loads(FILE.read_text())["vectors"]
 # kernels give the same numbers.
 SEARCHES = ("gumbel.search.", "muzero.search.", "search3p.")
 
-# Families that need what uctree does not have yet.
-NOT_YET = ("localview.", "placement.", "thumbnail.")
-
 
 @pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: vector["id"])
 def test_uctree_gives_the_value_computed_elsewhere(vector, monkeypatch):
     name = vector["id"]
-    if name.startswith(NOT_YET):
-        pytest.skip(f"uctree does not have what {name} is about yet")
     if name.startswith(SEARCHES) and not name.endswith(".0"):
         monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
     assert_answers(vector)

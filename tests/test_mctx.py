@@ -11,8 +11,6 @@ import pytest
 from tests.golden_gumbel import gumbel_rules, muzero_rules, root_of, search_table
 
 pytestmark = pytest.mark.peer
-jax = pytest.importorskip("jax", reason="mctx and jax come with the dev extra")
-mctx = pytest.importorskip("mctx", reason="mctx and jax come with the dev extra")
 
 NUM_ROOTS = 12
 
@@ -76,7 +74,9 @@ def some(name: str) -> Any:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _doubles():
+def _loaded_with_doubles():
+    jax = pytest.importorskip("jax", reason="mctx and jax come with the dev extra")
+    pytest.importorskip("mctx", reason="mctx and jax come with the dev extra")
     jax.config.update("jax_enable_x64", True)
     jax.config.update("jax_disable_most_optimizations", True)  # compilation takes all the time
     yield
@@ -84,8 +84,11 @@ def _doubles():
     jax.config.update("jax_disable_most_optimizations", False)
 
 
-def run_mctx(policy: Any, case: Case, **options: Any) -> Any:
+def run_mctx(policy: str, case: Case, **options: Any) -> Any:
     """What mctx says of the first states of a model, all in one batch."""
+    import jax
+    import mctx
+
     table = {name: jax.numpy.asarray(array) for name, array in case.model().items()}
     places = jax.numpy.arange(NUM_ROOTS)
 
@@ -103,7 +106,7 @@ def run_mctx(policy: Any, case: Case, **options: Any) -> Any:
         root = mctx.RootFnOutput(
             prior_logits=table["logits"][places], value=table["value"][places], embedding=places
         )
-        return policy(
+        return getattr(mctx, policy)(
             (), jax.random.PRNGKey(case.seed), root, recurrent_fn, case.num_simulations,
             invalid_actions=jax.numpy.asarray(case.invalid()), max_depth=case.max_depth, **options,
         )  # fmt: skip
@@ -130,9 +133,7 @@ def assert_same_root(result: Any, summary: Any, root: int) -> None:
 @pytest.mark.parametrize("name", [some(name) for name in GUMBEL])
 def test_gumbel_search_is_that_of_mctx(name):
     case = GUMBEL[name]
-    output = run_mctx(
-        mctx.gumbel_muzero_policy, case, max_num_considered_actions=case.num_considered
-    )
+    output = run_mctx("gumbel_muzero_policy", case, max_num_considered_actions=case.num_considered)
     summary = output.search_tree.summary()
     noise = np.asarray(output.search_tree.extra_data.root_gumbel)
     for root in range(NUM_ROOTS):
@@ -146,7 +147,7 @@ def test_gumbel_search_is_that_of_mctx(name):
 @pytest.mark.parametrize("name", [some(name) for name in MUZERO])
 def test_muzero_search_is_that_of_mctx(name):
     case = MUZERO[name]
-    output = run_mctx(mctx.muzero_policy, case, dirichlet_fraction=0.0, temperature=0.0)
+    output = run_mctx("muzero_policy", case, dirichlet_fraction=0.0, temperature=0.0)
     summary = output.search_tree.summary()
     for root in range(NUM_ROOTS):
         result = run_uctree(case, root, muzero_rules())

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         principle,
         selection,
         stopping,
+        views,
     )
     from uctree.arena.advice import advise
     from uctree.bits import lowest_bit, nth_bit, popcount
@@ -116,6 +117,7 @@ __all__ = [
     "solve",
     "spent",
     "stopping",
+    "views",
 ]  # fmt: skip
 
 # Loaded on first use, so that `import uctree` stays light.
@@ -137,7 +139,7 @@ _MODULES = {
     "adapters": "adapters", "arena": "arena", "backup": "backup", "choice": "choice",
     "continuous": "continuous", "evaluators": "evaluators", "games": "games", "learn": "learn",
     "principle": "principle", "refine": "continuous.refine", "regret": "continuous.regret",
-    "selection": "selection", "stopping": "stopping",
+    "selection": "selection", "stopping": "stopping", "views": "views",
 }  # fmt: skip
 
 

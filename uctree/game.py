@@ -411,6 +411,10 @@ class Game:
         self.environment = environment
         self.symmetries = None if symmetries is None else tuple(map(np.asarray, symmetries))
         self.geometry = geometry
+        # The window whose cells are its actions, or that follows its stones; see `uctree.views`.
+        self.view: Any = None
+        # `legal` and `step` as machine code, for large states; see `uctree.engine.stepping`.
+        self.stepper: Any = None
         self._record = np.dtype((np.record, self.dtype))  # states let users write state.field
         self._takes_data: dict[str, bool] = {}
         # What the engine has compiled for this game; here, so that it is dropped with the game.
@@ -532,6 +536,8 @@ class Game:
             )
         if to_play == CHANCE:
             return [outcome for outcome, _ in self.outcomes(state)]
+        if self.stepper is not None:
+            return self._checked_legal(state, *self.stepper.legal(state))
         actions = np.zeros(self.num_actions, np.int32)
         count = self._call("legal", StateView(state), actions)
         return self._checked_legal(state, actions, count)
@@ -615,9 +621,12 @@ class Game:
     def step(self, state: State, action: Any) -> tuple[np.record, np.ndarray]:
         """The state after `action` and the reward vector it pays; `state` does not change."""
         action = self._checked_action(state, action)
-        after = self.copy(state)
         reward = np.zeros(self.num_players)
-        self._call("step", StateView(after), action, reward)
+        if self.stepper is not None:
+            after = self.stepper.step(state, action, reward)
+        else:
+            after = self.copy(state)
+            self._call("step", StateView(after), action, reward)
         if not (abs(reward) <= LARGEST).all():
             raise BrokenGame(
                 f"step paid {reward} for action {action}; rewards must be finite, and at most "
@@ -838,6 +847,9 @@ class Game:
     # Pickling, for worker processes: a function by module, name and closure values, never its code.
 
     def __reduce__(self) -> tuple[Any, ...]:
+        if self.view is not None:
+            reduced: tuple[Any, ...] = self.view.reduced(self)
+            return reduced
         arguments = {
             key: value
             for key, value in self.__dict__.items()
@@ -852,17 +864,19 @@ class Game:
                 "labels",
                 "num_listed",
                 "answers",
+                "view",
+                "stepper",
             )
         }
         arguments["payoff_range"] = (
             None if self.payoff_range is None else self.payoff_range.tolist()
         )
-        rules = {key: _pickled(value) for key, value in vars(self.rules).items()}
+        rules = {key: portable(value) for key, value in vars(self.rules).items()}
         return _rebuild_game, (self.dtype, rules, arguments)
 
 
 def _rebuild_game(dtype: np.dtype, rules: dict[str, Any], arguments: dict[str, Any]) -> Game:
-    functions = {key: _unpickled(value) for key, value in rules.items()}
+    functions = {key: from_portable(value) for key, value in rules.items()}
     return Game(dtype, functions.pop("legal"), functions.pop("step"), **functions, **arguments)
 
 
@@ -876,10 +890,11 @@ class _FunctionName:
     cells: tuple[Any, ...]
 
 
-def _pickled(value: Any) -> Any:
+def portable(value: Any) -> Any:
+    """A function by its name and what it closes over, to be pickled; anything else as it is."""
     if not isinstance(value, types.FunctionType):
         return value
-    cells = tuple(_pickled(cell.cell_contents) for cell in value.__closure__ or ())
+    cells = tuple(portable(cell.cell_contents) for cell in value.__closure__ or ())
     name = _FunctionName(value.__module__, value.__qualname__, value.__code__.co_firstlineno, cells)
     try:
         found = _find_code(name)
@@ -893,10 +908,11 @@ def _pickled(value: Any) -> Any:
     return name
 
 
-def _unpickled(value: Any) -> Any:
+def from_portable(value: Any) -> Any:
+    """What `portable` was given."""
     if not isinstance(value, _FunctionName):
         return value
-    cells = tuple(types.CellType(_unpickled(cell)) for cell in value.cells)
+    cells = tuple(types.CellType(from_portable(cell)) for cell in value.cells)
     code = _find_code(value)
     module = sys.modules[value.module]
     return types.FunctionType(code, vars(module), code.co_name, None, cells)

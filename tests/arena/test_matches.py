@@ -347,3 +347,22 @@ def test_games_of_vectors_are_refused():
         uctree.advise(games.loss_game())
     with pytest.raises(UctreeError, match=r"loss_game are vectors.*uctree continuous"):
         arena.random_states(games.loss_game(), 10)
+
+
+def test_agents_play_all_of_a_game_with_a_window(tmp_path):
+    """Also outside of the window, in which the game's own search acts."""
+    game = games.n_in_a_row(7, 7, 4, 3, view=3)
+    path = tmp_path / "m.jsonl"
+    result = match(game, ["random", "random", "random"], num_games=6, path=path)
+    assert result.game is game.view.whole
+    outside = [
+        game.view.to_local(state, action)
+        for record in result.records
+        for state, action in zip(record.states, record.actions, strict=False)
+    ].count(None)
+    assert outside > 20
+    read = read_match(path)
+    assert read.game.view.windowed.num_actions == 9
+    assert [each.actions for each in read.records] == [each.actions for each in result.records]
+    again = match(game, ["random", "random", "random"], num_games=6, path=path)
+    assert again.records == result.records

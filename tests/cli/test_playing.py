@@ -245,3 +245,12 @@ def test_a_learned_model_plays_with_the_options_of_its_training(play, tmp_path):
     output = play("tic_tac_toe", options=(*run, "--player", "none"))
     assert "uses the network of" in output
     assert "player 1 plays" in output
+
+
+def test_people_play_all_of_a_game_with_a_window(play):
+    """A person plays in a corner; the search plays in the window and is shown by its cell."""
+    game = "n_in_a_row(rows=7, cols=7, length=3, num_players=2, view=3)"
+    output = play(game, "a1", "quit")
+    assert "player 0, your action: a1\n" in output
+    assert re.search(r"player 1 plays [a-g][1-7]   \(expects", output)
+    assert "Good-bye" in output

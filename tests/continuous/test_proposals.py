@@ -154,15 +154,15 @@ def test_the_same_seed_gives_the_same_tree_compiled_or_not(monkeypatch):
     np.testing.assert_allclose(plain.edges["q"], compiled.edges["q"], rtol=1e-12)
 
 
-def test_all_vectors_of_a_search_are_legal():
+def test_all_vectors_of_a_search_are_legal(both_ways):
     for game in (NARROW, SPHERE, MASS):
-        result = uctree.search(game, game.start(), num_simulations=500, seed=0)
+        result = uctree.search(game, game.start(), num_simulations=200, seed=0)
         for node in result.tree.root.walk():  # which steps, and so checks every action
             assert node.visits > 0
 
 
-def test_a_result_speaks_of_vectors():
-    result = uctree.search(LOSS_3D, LOSS_3D.start(), num_simulations=300, seed=0)
+def test_a_result_speaks_of_vectors(interpreted):
+    result = uctree.search(LOSS_3D, LOSS_3D.start(), num_simulations=60, seed=0)
     assert result.action.shape == (3,)
     assert result.edges["action"].shape == (len(result.edges), 3)
     assert result.policy().sum() == pytest.approx(1.0)
@@ -189,9 +189,9 @@ def test_a_search_of_one_player_plans_well():
      continuous.quadratic()],
     ids=lambda proposal: proposal.name,
 )  # fmt: skip
-def test_every_proposal_gives_a_search(proposal):
-    result = uctree.search(LOSS, LOSS.start(), num_simulations=400, proposal=proposal, seed=0)
-    assert result.edges["visits"].sum() == 400
+def test_every_proposal_gives_a_search(both_ways, proposal):
+    result = uctree.search(LOSS, LOSS.start(), num_simulations=200, proposal=proposal, seed=0)
+    assert result.edges["visits"].sum() == 200
     assert len({tuple(a) for a in result.edges["action"].tolist()}) > 1
 
 

@@ -23,9 +23,9 @@ LOSS_3D = games.loss_game(3)
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: f"{kind.name} {kind.frequency}")
-def test_refined_edges_have_the_returns_of_their_own_vectors_alone(kind):
+def test_refined_edges_have_the_returns_of_their_own_vectors_alone(both_ways, kind):
     """At the last stage every visit of an edge pays what its path pays, and nothing else."""
-    result = uctree.search(LOSS, LOSS.start(), num_simulations=400, refine=kind, seed=0)
+    result = uctree.search(LOSS, LOSS.start(), num_simulations=100, refine=kind, seed=0)
     assert result.evaluations > result.simulations
     tree, checked = result.tree, 0
     for first in tree.root.edges:
@@ -43,10 +43,10 @@ def test_refined_edges_have_the_returns_of_their_own_vectors_alone(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: f"{kind.name} {kind.frequency}")
-def test_visits_add_up_where_edges_are_refined(kind):
-    result = uctree.search(LOSS, LOSS.start(), num_simulations=300, refine=kind, seed=1)
+def test_visits_add_up_where_edges_are_refined(both_ways, kind):
+    result = uctree.search(LOSS, LOSS.start(), num_simulations=50, refine=kind, seed=1)
     tree = result.tree
-    assert tree.edge_visits(tree.root.edges).sum() == 300
+    assert tree.edge_visits(tree.root.edges).sum() == 50
     for node in tree.root.walk():
         if node.edges:
             own = node.visits - tree.edge_visits(node.edges).sum()
@@ -75,15 +75,15 @@ def test_lines_climb_slopes_in_plain_python_too(monkeypatch):
     assert result.evaluations > result.simulations
 
 
-def test_the_frequency_says_how_often_lines_are_improved():
+def test_the_frequency_says_how_often_lines_are_improved(both_ways):
     def evaluations(frequency):
         kind = refine.local_minimax(frequency=frequency)
         return uctree.search(
-            LOSS, LOSS.start(), num_simulations=200, refine=kind, seed=0
+            LOSS, LOSS.start(), num_simulations=16, refine=kind, seed=0
         ).evaluations
 
-    assert evaluations(0.125) == 200 + 25 * 28
-    assert evaluations(2.0) == 200 + 400 * 28
+    assert evaluations(0.125) == 16 + 2 * 28
+    assert evaluations(2.0) == 16 + 32 * 28
 
 
 @pytest.mark.parametrize("game", [LOSS, LOSS_3D], ids=["dim 1", "dim 3"])
@@ -96,9 +96,9 @@ def test_the_frequency_says_how_often_lines_are_improved():
     ],
     ids=["gradient", "axes", "uphill"],
 )
-def test_an_improvement_takes_as_many_payoffs_as_it_says(game, kind):
-    result = uctree.search(game, game.start(), num_simulations=50, refine=kind, seed=0)
-    assert result.evaluations == 50 * (1 + kind.cost(game))
+def test_an_improvement_takes_as_many_payoffs_as_it_says(both_ways, game, kind):
+    result = uctree.search(game, game.start(), num_simulations=6, refine=kind, seed=0)
+    assert result.evaluations == 6 * (1 + kind.cost(game))
 
 
 def test_a_gradient_that_is_given_counts_once():
@@ -138,7 +138,7 @@ def test_a_refinement_that_makes_no_sense_is_refused(make, message):
         make()
 
 
-def test_a_refinement_needs_vectors_and_few_candidates():
+def test_a_refinement_needs_vectors_and_few_candidates(both_ways):
     nim = games.nim()
     with pytest.raises(ValueError, match="numbers"):
         uctree.search(nim, nim.start(), num_simulations=5, refine=refine.gradient())

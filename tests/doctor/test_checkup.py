@@ -11,7 +11,7 @@ import pytest
 
 import uctree.games
 from tests import broken_games
-from tests.broken_games import BROKEN, heap_game, report_of, rule_of
+from tests.broken_games import BROKEN, NEED_MACHINE_CODE, heap_game, report_of, rule_of
 from uctree import Game
 from uctree.doctor.checkup import check
 from uctree.doctor.contract import RULES, Report
@@ -21,13 +21,18 @@ ROOT = Path(__file__).parents[2]
 
 # Small games are quick to check; those not named here are checked as they come.
 SMALL = {
+    "chess": {"fen": "4k2r/8/8/8/8/8/P7/4K2R w Kk - 95 1"},
     "connect_four": {"rows": 4, "cols": 4},
+    "kalah": {"pits": 3, "seeds": 2},
     "n_in_a_row": {"rows": 4, "cols": 4, "length": 3},
     "nim": {"heaps": (1, 2, 3)},
     "pig": {"target": 10},
     "twenty48": {"max_tile": 16},
 }
-EXPECTED = {"nim": {"perspective"}}  # misere: the last to move loses, which looks like a mistake
+EXPECTED = {
+    "chess": {"never-pays"},  # by random play from that start
+    "nim": {"perspective"},  # misere: the last to move loses, which looks like a mistake
+}
 
 
 def small(name: str) -> Game:
@@ -50,9 +55,20 @@ def good() -> Report:
 # --- broken games --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", BROKEN)
-def test_a_broken_game_is_found_out(name):
-    report = report_of(name)
+def ways_to_check():
+    """Each broken game and whether it is compiled; those that plain Python sees through are too,
+    by `make slow`."""
+    for name, factory in BROKEN.items():
+        if rule_of(factory) in NEED_MACHINE_CODE:
+            yield pytest.param(name, True, id=name)
+        else:
+            yield pytest.param(name, False, id=name)
+            yield pytest.param(name, True, id=f"{name}, compiled", marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize(("name", "compiled"), list(ways_to_check()))
+def test_a_broken_game_is_found_out(name, compiled):
+    report = report_of(name, compiled)
     expected = rule_of(BROKEN[name])
     assert expected in {finding.rule for finding in report.findings}, str(report)
     assert report.ok == (RULES[expected][0] == "warning") or name == "heuristic_is_nan"

@@ -64,11 +64,11 @@ def test_a_tree_of_a_forest_is_that_of_a_search(game, asked, compiled, options):
     options = options | {"root_selection": selection.gumbel()}
     batch = BatchedSearch(game, 2, evaluator=asked, **options)
     assert batch.composition.layout.sparse
-    batch.reset([0, 1], [game.start()] * 2, num_simulations=400, seed=5)
+    batch.reset([0, 1], [game.start()] * 2, num_simulations=100, seed=5)
     batch.run()
     for number in (0, 1):
         alone = uctree.search(
-            game, game.start(), num_simulations=400, seed=5 + number, evaluator=compiled, **options
+            game, game.start(), num_simulations=100, seed=5 + number, evaluator=compiled, **options
         ).tree
         mine = batch.tree(number)
         assert mine.layout == alone.layout
@@ -269,10 +269,10 @@ def test_a_batched_search_makes_room():
 @pytest.mark.parametrize("leaves", [1, 8])
 def test_memory_that_runs_out_is_made_do_with(leaves):
     options = {"evaluator": in_python(cache=0), "leaves": leaves}
-    small = uctree.search(GAME, GAME.start(), num_simulations=1000, max_memory="40kB", **options)
-    assert small.simulations == 1000
-    assert small.edges["visits"].sum() == 1000
-    assert small.tree.num_bytes < 40_000
+    small = uctree.search(GAME, GAME.start(), num_simulations=400, max_memory="20kB", **options)
+    assert small.simulations == 400
+    assert small.edges["visits"].sum() == 400
+    assert small.tree.num_bytes < 20_000
 
 
 @pytest.mark.parametrize("game", [games.pig(target=20), games.twenty48()], ids=lambda g: g.name)

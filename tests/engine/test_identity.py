@@ -26,15 +26,19 @@ pytestmark = pytest.mark.quick
 
 SPECS = [
     "breakthrough(rows=5, cols=6)",
+    "chess(start=518, fen='4k2r/8/8/8/8/8/P7/4K2R w Kk - 95 1', playouts='heuristic')",
+    "chess(start=17, fen='', playouts='uniform')",
     "connect_four(rows=5, cols=7, playouts='heuristic')",
     "dots_and_boxes(rows=2, cols=3, pays='boxes')",
     "dots_and_boxes(rows=2, cols=3, pays='win')",
     "go(size=5, komi=6.5, playouts='heuristic')",
     "go(size=5, komi=0, playouts='uniform')",
     "hex(size=7)",
+    "kalah(pits=4, seeds=3)",
     "leap()",
     "loss_game(dim=3)",
     "n_in_a_row(rows=4, cols=5, length=3, num_players=3)",
+    "n_in_a_row(rows=4, cols=5, length=3, num_players=3, view=3, rewards='placement')",
     "nim(heaps=(2, 3), misere=True)",
     "nim(heaps=(1, 3, 5, 7), misere=False)",
     "othello(size=6)",
@@ -42,6 +46,7 @@ SPECS = [
     "pig(target=50, num_players=3)",
     "tic_tac_toe()",
     "twenty48(max_tile=512)",
+    "ultimate_tic_tac_toe()",
 ]
 
 

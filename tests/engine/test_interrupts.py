@@ -110,7 +110,7 @@ def test_a_second_interrupt_ends_a_rule_that_does_not_return(where):
         assert process.stdout.readline() == "ready\n"
         time.sleep(1.0)  # until it is stuck
         process.send_signal(signal.SIGINT)
-        time.sleep(1.0)
+        time.sleep(0.4)
         assert process.poll() is None
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=20)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -63,23 +64,52 @@ def almost_equal(ours: Sequence[float], theirs: Sequence[float]) -> bool:
     return all(abs(a - b) < 1e-12 for a, b in zip(ours, theirs, strict=True))
 
 
-class SpielBreakthrough:
-    """A state of OpenSpiel's breakthrough whose actions are ours."""
+class Translated:
+    """A state of OpenSpiel whose actions are ours.
 
-    def __init__(self, state: Any) -> None:
+    Args:
+        actions: ours to theirs, of a state; several of theirs if they split one of ours.
+    """
+
+    def __init__(self, state: Any, actions: Callable[[Any], dict[int, tuple[int, ...]]]) -> None:
         self.state = state
+        self.actions = actions
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.state, name)
 
-    def actions(self) -> dict[int, int]:
-        """Ours to theirs: `12 * cell + 2 * direction + capture`, player 1 has directions 3 to 5."""
-        return {
-            3 * (theirs // 12) + theirs // 2 % 3: theirs for theirs in self.state.legal_actions()
-        }
-
     def legal_actions(self) -> list[int]:
-        return sorted(self.actions())
+        return sorted(self.actions(self.state))
 
     def apply_action(self, action: int) -> None:
-        self.state.apply_action(self.actions()[action])
+        for theirs in self.actions(self.state)[action]:
+            self.state.apply_action(theirs)
+
+    def child(self, action: int) -> Translated:
+        child = Translated(self.state.clone(), self.actions)
+        child.apply_action(action)
+        return child
+
+
+def breakthrough_actions(state: Any) -> dict[int, tuple[int, ...]]:
+    """Theirs are `12 * cell + 2 * direction + capture`, player 1 has directions 3 to 5."""
+    return {3 * (theirs // 12) + theirs // 2 % 3: (theirs,) for theirs in state.legal_actions()}
+
+
+def ultimate_actions(state: Any) -> dict[int, tuple[int, ...]]:
+    """Theirs are cells of one board; a board is an action of its own where the player has it."""
+    found = {}
+    for theirs in state.legal_actions():
+        text = state.action_to_string(state.current_player(), theirs)
+        board = int(re.findall(r"\d+", text)[0])
+        cells = state.child(theirs).legal_actions() if text.startswith("Choose") else [theirs]
+        for cell in cells:
+            row, col = 3 * (board // 3) + cell // 3, 3 * (board % 3) + cell % 3
+            found[9 * row + col] = (theirs, cell) if text.startswith("Choose") else (cell,)
+    return found
+
+
+def kalah_actions(state: Any) -> dict[int, tuple[int, ...]]:
+    """Theirs are places: pits 1 to 6 of player 0, and 8 to 13 of player 1."""
+    first = (1, 8)[state.current_player()] if not state.is_terminal() else 0
+    return {theirs - first: (theirs,) for theirs in state.legal_actions()}

@@ -11,7 +11,15 @@ import pytest
 
 import uctree.games
 from tests import chi_square
-from tests.games.openspiel import SpielBreakthrough, follow, load_game, spiel_perft
+from tests.games.openspiel import (
+    Translated,
+    breakthrough_actions,
+    follow,
+    kalah_actions,
+    load_game,
+    spiel_perft,
+    ultimate_actions,
+)
 from tests.games.variants import BOARDS, DISCRETE, VARIANTS, Variant, compiled
 from tests.record import GOLDEN, episode_text
 from uctree import Game, IllegalAction
@@ -25,6 +33,7 @@ from uctree.games import (
     dots_and_boxes,
     go,
     hex,
+    kalah,
     loss_game,
     n_in_a_row,
     nim,
@@ -33,6 +42,7 @@ from uctree.games import (
     point_mass,
     tic_tac_toe,
     twenty48,
+    ultimate_tic_tac_toe,
 )
 from uctree.kernels.binding import UNBOUND
 
@@ -65,9 +75,9 @@ def test_seats_are_symmetric_where_the_doctor_finds_them_so(variant: Variant) ->
         return
     game = copy.copy(game)
     game.symmetric_seats, declared = True, game.symmetric_seats
-    case = Case(game, seed=0, limits=Limits(plies=3000, inspected=2))
+    case = Case(game, seed=0, limits=Limits(plies=1500, inspected=2))
     start = start_of(case)
-    walk_at_random(case, start, 40)
+    walk_at_random(case, start, 20)
     look_at_seats(case, start)
     assert ("seat-symmetry" not in case.findings) == declared
 
@@ -253,6 +263,8 @@ def test_playouts_of_a_game_pay_what_its_steps_pay(factory: Any) -> None:
         (go, {"komi": float("nan")}, "komi must be a finite number; got nan"),
         (go, {"komi": float("inf")}, "komi must be a finite number; got inf"),
         (go, {"playouts": "clever"}, 'playouts must be "uniform" or "heuristic"; got \'clever\''),
+        (kalah, {"pits": 0}, "pits and seeds must be from 1 to 12; got pits=0, seeds=4"),
+        (kalah, {"seeds": 13}, "pits and seeds must be from 1 to 12; got pits=6, seeds=13"),
         (
             connect_four,
             {"playouts": "perfect"},
@@ -313,9 +325,9 @@ def test_random_actions_are_uniform_over_the_legal_ones(name: str) -> None:
     arguments = (states, np.zeros(game.num_actions, np.int64), firsts, make_rng(0), 0, game.data)
     bound = {"random_action": bound_rule(game, "random_action")}
     kernel = compile_kernel(draw_actions, bound, arguments, label="random actions")
-    for seed in range(12):
+    for seed in range(6):
         actions = game.random_episode(seed).actions
-        state = game.play(actions[: len(actions) * seed // 12])
+        state = game.play(actions[: len(actions) * seed // 6])
         states[0] = state
         legal = game.legal(state)
         counts = np.zeros(game.num_actions, np.int64)
@@ -362,14 +374,30 @@ PEERS = {
     "hex": (hex, {}, "hex", 3),
     "hex_3x3": (hex, {"size": 3}, "hex(board_size=3)", 8),
     "hex_4x4": (hex, {"size": 4}, "hex(board_size=4)", 5),
+    "kalah": (kalah, {}, "mancala", 7),
+    "ultimate_tic_tac_toe": (ultimate_tic_tac_toe, {}, "ultimate_tic_tac_toe", 3),
 }  # fmt: skip
+
+
+# Games whose actions have other numbers in OpenSpiel.
+TRANSLATED = {
+    "breakthrough": breakthrough_actions,
+    "mancala": kalah_actions,
+    "ultimate_tic_tac_toe": ultimate_actions,
+}
+
+
+def start_of_peer(peer: str) -> Any:
+    start = load_game(peer).new_initial_state()
+    actions = TRANSLATED.get(peer.split("(")[0])
+    return start if actions is None else Translated(start, actions)
 
 
 @pytest.mark.peer
 @pytest.mark.parametrize("name", PEERS)
 def test_sequences_are_as_many_as_in_openspiel(name: str) -> None:
     factory, parameters, peer, depth = PEERS[name]
-    start = load_game(peer).new_initial_state()
+    start = start_of_peer(peer)
     assert compiled(factory, **parameters).perft(depth) == spiel_perft(start, depth)
 
 
@@ -377,10 +405,9 @@ def test_sequences_are_as_many_as_in_openspiel(name: str) -> None:
 @pytest.mark.parametrize("name", PEERS)
 def test_1000_episodes_are_as_openspiel_plays_them(name: str) -> None:
     factory, parameters, peer, _ = PEERS[name]
-    game, spiel = compiled(factory, **parameters), load_game(peer)
+    game = compiled(factory, **parameters)
     for seed in range(1000):
-        start = spiel.new_initial_state()
-        follow(game.episode(seed), SpielBreakthrough(start) if factory is breakthrough else start)
+        follow(game.episode(seed), start_of_peer(peer))
 
 
 # --- symmetries ----------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from tests.games.variants import compiled
 from uctree import Game
 from uctree.game import StateView, make_rng
 from uctree.games import n_in_a_row
-from uctree.games.n_in_a_row import longest_run
+from uctree.games.n_in_a_row import longest_run, placement_rewards
 
 
 @pytest.mark.parametrize(
@@ -121,3 +121,84 @@ def test_n_in_a_row_is_shown_with_its_coordinates() -> None:
     assert game.read_action(state, "C1") == 10
     large = n_in_a_row(100, 100)
     assert large.show_action(large.start(), 99) == "cv100"
+
+
+# --- places --------------------------------------------------------------------------------------
+
+
+def runs_of(board: np.ndarray, player: int) -> list[int]:
+    """The lengths of all runs of a player in all four directions, the longest first."""
+    own, turned = board == player + 1, (board == player + 1)[:, ::-1]
+    offsets = range(-board.shape[0], board.shape[1])
+    lines = [*own, *own.T, *map(own.diagonal, offsets), *map(turned.diagonal, offsets)]
+    text = " ".join("".join("x" if cell else " " for cell in line) for line in lines)
+    return sorted(map(len, text.split()), reverse=True)
+
+
+def places_of(board: np.ndarray, winner: int | None, pays: tuple[float, ...]) -> list[float]:
+    """What the players get: the winner is first, then those with the larger lists of runs."""
+    keys = [(player == winner, runs_of(board, player)) for player in range(len(pays))]
+    ordered = sorted(keys, reverse=True)
+    shares = [[pay for pay, each in zip(pays, ordered, strict=True) if each == key] for key in keys]
+    return [sum(share) / len(share) for share in shares]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "pays"),
+    [
+        ({"rows": 6, "cols": 5, "length": 4, "num_players": 3}, (1.0, -0.2, -1.0)),
+        ({"rows": 3, "cols": 4, "length": 4, "num_players": 3}, (1.0, -0.2, -1.0)),
+        ({"rows": 4, "cols": 4, "length": 4, "num_players": 2}, (1.0, -1.0)),
+    ],
+    ids=str,
+)
+def test_places_are_paid_by_the_runs_on_the_board(
+    parameters: dict[str, int], pays: tuple[float, ...]
+) -> None:
+    """At every end, draws included; compiled rules pay the same in lock step."""
+    game = compiled(n_in_a_row, **parameters, rewards="placement")
+    wins = draws = 0
+    for seed in range(60):
+        episode = game.episode(seed)
+        board, last = episode.state["board"], episode.actions[-1]
+        row, col = divmod(last, parameters["cols"])
+        won = longest_run(board, row, col) >= parameters["length"]
+        winner = int(board[row, col]) - 1 if won else None
+        assert episode.rewards[-1] == pytest.approx(places_of(board, winner, pays))
+        assert (episode.rewards[:-1] == 0).all()
+        assert episode.rewards.sum() == pytest.approx(sum(pays))
+        wins, draws = wins + won, draws + (not won)
+    assert wins > 5 or parameters["rows"] == 3
+    assert draws > 5 or parameters["rows"] == 6
+
+
+def test_equal_players_share_their_places() -> None:
+    assert placement_rewards([1, 1, 1], (1.0, -0.2, -1.0)) == pytest.approx([-0.2 / 3] * 3)
+    game = n_in_a_row(1, 3, 3, 3, rewards="placement")
+    _, reward = game.step(game.play([0, 2]), 1)  # one stone each: nobody is better
+    assert reward.tolist() == pytest.approx([-0.2 / 3] * 3)
+    game = n_in_a_row(2, 3, 3, 3, rewards="placement")
+    _, reward = game.step(game.play([0, 2, 1, 5, 3]), 4)
+    # Player 2 has the column in the middle, a run of 2; the others have single stones.
+    assert reward.tolist() == pytest.approx([-0.6, -0.6, 1.0])
+
+
+def test_a_playout_pays_places_as_steps_do() -> None:
+    game = n_in_a_row(6, 6, 4, 3, rewards="placement")
+    for seed in range(20):
+        reward, at_once = np.zeros(3), np.zeros(3)
+        state, copy = StateView(game.start()), StateView(game.start())
+        rng, same = make_rng(seed), make_rng(seed)
+        with np.errstate(over="ignore"):
+            while state.to_play >= 0:
+                game.rules.step(state, game.rules.random_action(state, rng), reward)
+            game.rules.playout(copy, same, at_once)
+        assert (reward == at_once).all()
+        assert reward.any()
+
+
+def test_places_are_for_two_or_three_players() -> None:
+    with pytest.raises(ValueError, match="2 or 3 players; got num_players=4"):
+        n_in_a_row(num_players=4, rewards="placement")
+    with pytest.raises(ValueError, match="got 'score'"):
+        n_in_a_row(rewards="score")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy import stats
 
 import uctree
 from tests.kernels.in_python import bound, given_to
@@ -61,6 +60,8 @@ def test_the_posterior_is_that_of_one_value_after_the_other():
 
 @pytest.mark.parametrize("freedom", [1.0, 2.5, 30.0])
 def test_draws_are_of_students_distribution(freedom):
+    from scipy import stats
+
     rng = make_rng(5)
     drawn = [selection.student(random_unit(rng), random_unit(rng), freedom) for _ in range(4000)]
     assert stats.kstest(drawn, stats.t(freedom).cdf).pvalue > 0.001
@@ -68,6 +69,8 @@ def test_draws_are_of_students_distribution(freedom):
 
 def chance_that_new_wins(new, later, prior):
     """The probability that the mean drawn for `new` values is above that for `later` ones."""
+    from scipy import stats
+
     laws = []
     for values in (new, later):
         mean, weight, freedom, variance = posterior_of(values, prior)
@@ -149,13 +152,13 @@ def test_where_new_answers_are_as_good_as_any_it_goes_wider():
             payoff_range=(0.0, 1.0),
         )  # fmt: skip
         total = 0
-        for seed in range(20):
+        for seed in range(8):
             tree = uctree.plan(
                 problem, (), num_simulations=40, seed=seed, selection=selection.thompson(),
                 widening=selection.adaptive_widening(),
             ).tree  # fmt: skip
             total += sum(visits > 0 for visits in tree.edge_visits(tree.root.edges))
-        return total / 20
+        return total / 8
 
     assert calls_at_the_root(gain=-0.2) > 2 * calls_at_the_root(gain=0.1)
 

@@ -454,8 +454,8 @@ def test_a_process_killed_at_any_write_loses_no_episode_that_was_stored(tmp_path
 
 def test_sequences_survive_the_same_faults(tmp_path, game, sequences):
     schema = sequence_schema(game)
-    assert kill_at_every_write(tmp_path / "kill", game, sequences[:4], 8000, 3, schema) > 12
-    check_mutations(tmp_path / "damage", game, sequences, times=60, seed=0, schema=schema)
+    assert kill_at_every_write(tmp_path, game, sequences[:3], 8000, 5, schema) > 12
+    check_mutations(tmp_path, game, sequences, times=30, seed=0, schema=schema)
 
 
 APPENDING = """

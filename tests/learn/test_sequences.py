@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from tests.engine.test_storage import Failing
+from tests.learn import walked
+from tests.views.test_frames import listed
 from uctree import games
 from uctree.errors import UctreeError
 from uctree.learn.replay import Replay
@@ -301,3 +303,79 @@ def test_a_damaged_sequence_is_refused(tmp_path, change, message):
         pytest.raises(UctreeError, match=message),
     ):
         replay.append(0, positions)
+
+
+# --- games with a window -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("view", [3, 5])
+def test_a_sequence_is_seen_in_the_window_of_its_first_position(tmp_path, monkeypatch, view):
+    """Observations, actions and policies; nothing is taught behind an action outside of it."""
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
+    game = games.n_in_a_row(7, 7, 4, 3, view=view)
+    played = walked.play(game, seed=4)
+    batch, rows = drawn_from(tmp_path / "replay", game, played)
+    count, num_steps, ended, beyond = len(played.actions), 3, 0, 0
+    assert set(rows) == set(range(count))
+    for first, row in rows.items():
+        center = game.view.center_of(played.states[first])
+        places, is_seen = listed(game.view.frame, center), True
+        for k in range(num_steps + 1):
+            ply = first + k
+            assert batch.value_weights[row, k] == is_seen
+            if ply >= count:
+                beyond += is_seen
+                assert not batch.exists[row, k]
+                assert batch.policy_weights[row, k] == 0
+                break
+            state, player = played.states[ply], played.players[ply]
+            assert batch.exists[row, k] == is_seen
+            if is_seen:
+                planes = walked.planes_in(game, state, center)
+                assert np.abs(batch.observations[row, k] - planes).max() < 1e-6
+                policy, share = walked.policy_in(game, state, played.policies[ply], center, 11)
+                assert np.abs(batch.policies[row, k] - policy).max() < 2e-6
+                assert batch.policy_weights[row, k] == (share > 0)
+                returns = played.rewards[ply:].sum(axis=0)
+                assert batch.values[row, k] == pytest.approx(np.roll(returns, -player), abs=1e-6)
+            else:
+                assert batch.policy_weights[row, k] == 0
+            if k == num_steps:
+                break
+            place = divmod(played.actions[ply], 7)
+            ended += is_seen and place not in places
+            is_seen = is_seen and place in places
+            assert batch.reward_weights[row, k] == batch.turn_weights[row, k] == is_seen
+            if is_seen:
+                assert batch.actions[row, k] == places.index(place)
+                paid = np.roll(played.rewards[ply], -player)
+                assert batch.rewards[row, k] == pytest.approx(paid)
+    assert ended > 3
+    assert beyond > 0
+
+
+def test_turned_sequences_are_those_of_turned_windows(tmp_path, monkeypatch):
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
+    game = games.n_in_a_row(7, 7, 4, 3, view=5)
+    played = walked.play(game, seed=1)
+    plain, rows = drawn_from(tmp_path / "a", game, played)
+    turned, others = drawn_from(tmp_path / "b", game, played, symmetries=True)
+    actions, cells = game.symmetries
+    for first in rows:
+        one, two = rows[first], others[first]
+        there = turned.observations[two].reshape(4, -1, 25)
+        here = plain.observations[one].reshape(4, -1, 25)
+        table = next(k for k in range(8) if (there[:, :, cells[k]] == here).all())
+        assert np.abs(turned.policies[two][:, actions[table]] - plain.policies[one]).max() < 1e-6
+        taken = plain.reward_weights[one] * plain.exists[one, :-1] > 0
+        assert (turned.actions[two] == actions[table][plain.actions[one]])[taken].all()
+
+
+def drawn_from(folder, game, played, **options):
+    """A batch of sequences of one episode, and a row of each first position."""
+    with stored(folder, walked.as_sequence(game, played), game) as (window, columns):
+        batch = draw_sequences(
+            window, columns, np.random.default_rng(0), 150,
+            **{"unroll_steps": 3, "symmetries": False} | options,
+        )  # fmt: skip
+    return batch, {int(n): int(np.flatnonzero(batch.numbers == n)[0]) for n in set(batch.numbers)}

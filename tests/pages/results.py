@@ -103,6 +103,7 @@ def rising(state, values, priors):
         priors[action] = 1.0 + action
 
 
+FEW = {"num_simulations": 60}  # plain Python is enough
 SEARCHES = {
     "seconds": lambda: search(num_simulations=None, seconds=0.05),
     "one simulation": lambda: search(num_simulations=1),
@@ -111,27 +112,39 @@ SEARCHES = {
     "solver": lambda: search("tic_tac_toe", [0, 4], solver=True, num_simulations=20_000),
     "chance": lambda: search("pig"),
     "chance at the root": lambda: search("pig", [0]),
-    "2048": lambda: search("twenty48", games.twenty48().random_episode(1).actions[:6]),
-    "open loop": lambda: search("pig", open_loop=True),
-    "transpositions": lambda: search("othello", transpositions=True),
+    "2048": lambda: search("twenty48", games.twenty48().random_episode(1).actions[:6], **FEW),
+    "open loop": lambda: search("pig", open_loop=True, **FEW),
+    "transpositions": lambda: search("othello", transpositions=True, **FEW),
     "transpositions and threads": lambda: search(transpositions=True, threads=2, parallel="root"),
     "over": lambda: search("tic_tac_toe", [0, 3, 1, 4, 2]),
-    "three players": lambda: three_players(),
+    "three players": lambda: three_players(**FEW),
     "priors": lambda: search(evaluator=rising),
     "Gumbel": lambda: search(
         evaluator=rising, root_selection=selection.gumbel(num_considered=4), num_simulations=64
     ),
-    "widening": lambda: search("hex", widening=selection.widening()),
-    "paranoid": lambda: three_players(opponents="paranoid"),
+    "widening": lambda: search("hex", widening=selection.widening(), **FEW),
+    "paranoid": lambda: three_players(opponents="paranoid", **FEW),
     "little memory": lambda: search(max_memory="60kB", num_simulations=20_000),
     "from a tree": lambda: search(tree=search().tree),
     "10,000 actions": lambda: ten_thousand(),
 }
 
 
+IN_PYTHON = {
+    "2048", "open loop", "transpositions", "three players", "Gumbel", "widening", "paranoid",
+}  # fmt: skip
+
+
+def result_of(kind, monkeypatch):
+    """The result of a search of this kind; in plain Python if it needs a kernel of its own."""
+    if kind in IN_PYTHON:
+        monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
+    return SEARCHES[kind]()
+
+
 def three_players(**options):
     game = games.n_in_a_row(rows=4, cols=4, length=3, num_players=3)
-    return uctree.search(game, game.start(), num_simulations=2_000, seed=1, **options)
+    return uctree.search(game, game.start(), seed=1, **options)
 
 
 def ten_thousand(num_simulations=12_000):

@@ -85,6 +85,16 @@ def test_where_not_all_fit_those_of_few_visits_are_missing(options):
     assert np.count_nonzero(whole.visits >= part.least_visits - 1) > 100
 
 
+def test_a_threshold_may_be_given_and_is_doubled_until_it_is_enough():
+    result = search()
+    whole = outline(result)
+    for first in (3, 1):
+        part = outline(result, most=100, least_visits=first)
+        assert part.least_visits in (first * 2**k for k in range(12))
+        assert len(part) == np.count_nonzero(whole.visits >= part.least_visits) <= 100
+        assert np.count_nonzero(whole.visits >= part.least_visits / 2) > 100
+
+
 def test_a_shared_node_is_expanded_once_and_pointed_at_elsewhere():
     result = search(transpositions=True)
     nodes = outline(result)
@@ -131,7 +141,7 @@ def test_what_is_proven_is_there():
     assert nodes.proven[0].tolist() == nodes.proven[winning[0]].tolist() == [1, -1]
 
 
-def test_an_open_loop_shows_the_actions_of_its_state():
-    result = search("pig", open_loop=True, num_simulations=500)
+def test_an_open_loop_shows_the_actions_of_its_state(interpreted):
+    result = search("pig", open_loop=True, num_simulations=100)
     nodes = outline(result)
     assert set(nodes.action[nodes.parent == 0].tolist()) <= set(result.edges["action"].tolist())

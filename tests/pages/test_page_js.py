@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 import re
-import shutil
 
 import numpy as np
 import pytest
 
 import uctree
-from tests.pages.browsers import ARGUMENTS
-from tests.pages.results import SCRIPT, SEARCHES, hostile_game, numbers, read, search
+from tests.pages.browsers import Noted, chromium
+from tests.pages.results import SCRIPT, SEARCHES, hostile_game, numbers, read, result_of, search
 
 
 @pytest.fixture(scope="module")
 def browser():
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    program = shutil.which("chromium")
-    if program is None:
-        pytest.skip("chromium is not installed")
-    with playwright.sync_playwright() as driver:
-        started = driver.chromium.launch(executable_path=program, args=ARGUMENTS)
+    with chromium() as started:
         yield started
-        started.close()
 
 
 @pytest.fixture
@@ -34,20 +27,16 @@ def show(browser, tmp_path):
         target = tmp_path / "result.html"
         result.save(target)
         tab = browser.new_page(**options)
-        errors, requests = [], []
-        tab.on("pageerror", lambda error: errors.append(str(error)))
-        tab.on("console", lambda message: errors.append(message.text))
-        tab.on("dialog", lambda dialog: (errors.append(dialog.message), dialog.dismiss()))
-        tab.on("request", lambda request: requests.append(request.url))
+        noted = Noted(tab)
         tab.goto(target.as_uri())
         tab.wait_for_selector("html[data-ready]")
-        opened.append((tab, target.as_uri(), errors, requests))
+        opened.append((tab, target.as_uri(), noted))
         return tab
 
     yield opener
-    for tab, address, errors, requests in opened:
-        assert errors == []
-        assert requests == [address]
+    for tab, address, noted in opened:
+        assert noted.errors == []
+        assert noted.requests == [address]
         tab.close()
 
 
@@ -264,8 +253,8 @@ def test_texts_of_a_game_do_nothing_in_a_browser(show):
 
 @pytest.mark.peer
 @pytest.mark.parametrize("kind", SEARCHES)
-def test_every_kind_of_page_works_in_a_browser(show, kind):
-    tab = show(SEARCHES[kind]())
+def test_every_kind_of_page_works_in_a_browser(show, kind, monkeypatch):
+    tab = show(result_of(kind, monkeypatch))
     assert tab.locator("h1").count() == 1
 
 

@@ -21,6 +21,7 @@ from tests.pages.results import (
     hostile_game,
     numbers,
     read,
+    result_of,
     rising,
     search,
     ten_thousand,
@@ -206,8 +207,8 @@ def test_choices_that_visits_do_not_decide_leave_it_unknown(choice):
 
 
 @pytest.mark.parametrize("kind", SEARCHES)
-def test_every_kind_of_search_gives_a_page(kind, tmp_path):
-    result = SEARCHES[kind]()
+def test_every_kind_of_search_gives_a_page(kind, tmp_path, monkeypatch):
+    result = result_of(kind, monkeypatch)
     reader, data = read(result)
     assert data["chosen"] == result.action
     assert data["players"] == result.game.num_players

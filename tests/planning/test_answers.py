@@ -244,13 +244,13 @@ def test_the_tree_stays_within_max_memory(in_flight):
         return Step(4 * number + action + 1, over=number > 10**6)
 
     problem = Problem(actions=lambda n: [0, 1, 2, 3], step=dig, value=lambda n: n % 7 / 7)
-    free = uctree.plan(problem, 0, num_simulations=1500, seed=1, in_flight=in_flight)
+    free = uctree.plan(problem, 0, num_simulations=500, seed=1, in_flight=in_flight)
     asked.clear()
     result = uctree.plan(
-        problem, 0, num_simulations=1500, seed=1, in_flight=in_flight, max_memory=60_000
+        problem, 0, num_simulations=500, seed=1, in_flight=in_flight, max_memory=20_000
     )
-    assert free.tree.num_bytes > 60_000 >= result.tree.num_bytes
-    assert result.simulations == 1500
+    assert free.tree.num_bytes > 20_000 >= result.tree.num_bytes
+    assert result.simulations == 500
     assert len(asked) == len(set(asked))
 
 

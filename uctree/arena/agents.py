@@ -151,9 +151,12 @@ class SearchAgent:
         assert result.action is not None, "a player is to move"
         return result.action
 
-    def watch(self, state: np.record, action: int) -> None:
+    def watch(self, state: np.record, action: int | None) -> None:
+        """Note an action; None for one that the game of the search does not have."""
         self.ply += 1
-        if self.searcher is not None:
+        if self.searcher is not None and action is None:
+            self.searcher = Searcher(self.game, **self.options)
+        elif self.searcher is not None:
             self.searcher.advance(action)
 
 
@@ -215,7 +218,7 @@ def _read_agent(text: str) -> Any:
             return _from_file(Path(f"{path}.py"), call)
         name, arguments = specs.split_call(text)
         if name == "search":
-            return specs.make("search", SearchAgent, ([], _search_options(arguments)))
+            return specs.make("search", SearchAgent, ([], read_search_options(arguments)))
     except UctreeError as error:
         raise UctreeError(f"agent {text}: {error}") from error
     return specs.read_rule(text, "agent", _makers())
@@ -252,7 +255,7 @@ def _from_file(path: Path, call: str) -> Any:
     return specs.make(name, maker, specs.read_arguments(arguments))
 
 
-def _search_options(arguments: str) -> dict[str, Any]:
+def read_search_options(arguments: str) -> dict[str, Any]:
     """The options in `search(...)`, rules as in Python, words with or without quotes."""
     try:
         call = ast.parse(f"f({arguments})", mode="eval").body

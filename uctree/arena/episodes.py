@@ -18,8 +18,10 @@ from uctree.arena.agents import Agent, AgentSource, derived_seed, make_agent, na
 from uctree.arena.dice import draw_outcome
 from uctree.arena.external import Resigned
 from uctree.arena.records import GameRecord
+from uctree.engine.stepping import with_machine_code
 from uctree.errors import IllegalAction, UctreeError
 from uctree.game import CHANCE, ENDLESS, Game
+from uctree.views import whole
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,8 @@ class AgentPool:
 
     def __init__(self, game: Game | str, sources: dict[str, AgentSource]) -> None:
         self.game_source = game  # text, if given, from which another process makes the game
-        self.game = specs.as_game(game)
+        # People and agents play all of a game with a window.
+        self.game = with_machine_code(whole(specs.as_game(game)))
         refuse_vectors(self.game)
         _check_distinct(sources)
         self.names = list(sources)

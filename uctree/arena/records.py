@@ -20,8 +20,10 @@ from uctree import specs
 from uctree.engine.identity import describe_game, game_differences
 from uctree.engine.jsonlines import LineFile, complete_lines
 from uctree.engine.jsontext import finite, json_text, parse_json
+from uctree.engine.stepping import with_machine_code
 from uctree.errors import UctreeError
 from uctree.game import Episode, Game
+from uctree.views import whole
 
 FORMAT = "uctree match"
 VERSION = 1
@@ -187,6 +189,7 @@ def read_file(
     header = _header(path, lines)
     if game is None:
         game = _game_from(path, header["game"])
+    game = with_machine_code(whole(game))
     _check_game(path, header["game"], game)
     records = _records(path, lines, game)
     names = {name for record in records.values() for name in record.agents}

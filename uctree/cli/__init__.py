@@ -30,13 +30,14 @@ from uctree.cli import (
     rules,
     searching,
     studies,
+    studio,
 )
 from uctree.engine import interrupts
 from uctree.errors import UctreeError
 
 __all__ = [
     "app", "continuous", "environment", "evidence", "learning", "main", "playing", "principle",
-    "rules", "searching", "studies",
+    "rules", "searching", "studies", "studio",
 ]  # fmt: skip
 
 

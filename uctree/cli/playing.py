@@ -31,6 +31,7 @@ from uctree.cli.app import (
 from uctree.cli.learning import agent_source, load_network, load_pretrained, needing_extras
 from uctree.errors import IllegalAction, UctreeError
 from uctree.game import CHANCE, Game
+from uctree.views import local, whole
 
 if TYPE_CHECKING:
     from uctree.learn import Learned
@@ -62,7 +63,8 @@ def play(
             option of the search is given.
         seed: determines chance outcomes and the search; a new one each time by default.
     """
-    chosen, options = specs.read_game(game), search_options(method)
+    # People play all of a game with a window, in which the search acts.
+    chosen, options = whole(specs.read_game(game)), search_options(method)
     learned = None
     if run is not None:
         if "evaluator" in options:
@@ -185,7 +187,7 @@ def _search_result(
 ) -> uctree.SearchResult:
     """The result of a search, in a learned model if `options` have one."""
     if "model" not in options:
-        return search_with_progress(game, state, budget, seed=seed, options=options)
+        return search_with_progress(local(game), state, budget, seed=seed, options=options)
     found: uctree.SearchResult = options["model"].search(
         state, num_simulations=budget.num_simulations, seed=seed
     )
@@ -301,11 +303,12 @@ def _searched(game: Game, state: np.record, run_search: Callable[[], uctree.Sear
     result = _uninterrupted(run_search())
     player = game.to_play(state)
     assert result.action is not None, "a player is to move"
+    action = result.action if game.view is None else game.view.to_whole(state, result.action)
     print(
-        f"player {player} plays {game.show_action(state, result.action)}   "
+        f"player {player} plays {game.show_action(state, action)}   "
         f"(expects {result.value[player]:+.3f} after {result.simulations:,} simulations)"
     )
-    return result.action
+    return action
 
 
 def _uninterrupted(result: uctree.SearchResult) -> uctree.SearchResult:

@@ -47,6 +47,8 @@ from uctree.engine.shortcuts import shortcuts
 from uctree.engine.watch import Watch
 from uctree.errors import BrokenGame
 
+RULES = ("uctree.games.", "uctree.views.")  # whose functions are rules, as those of users
+
 
 @dataclass(frozen=True)
 class Kernel:
@@ -281,7 +283,7 @@ def _dispatcher(
 
     def jit(inner: types.FunctionType, original: types.FunctionType) -> Any:
         module = module_name(original)
-        kernel = module.startswith("uctree.") and not module.startswith("uctree.games.")
+        kernel = module.startswith("uctree.") and not module.startswith(RULES)
         # Divisions by zero in a game raise, as in plain Python; kernels do not divide by zero.
         model = "numpy" if kernel else "python"
         options: dict[str, Any] = {"error_model": model, "boundscheck": debug, "nogil": True}

@@ -127,6 +127,8 @@ def _short(value: Any) -> str:
 def find_spec(game: Game) -> str | None:
     """The call of a function of `uctree.games` that returns this very game; None if none does.
 
+    Of a game with a window and of the whole game it is the same call, which returns the former.
+
     A guess, verified by making the game again: the rules of a game close over most arguments of the
     function that made it, and its name contains the others.
 
@@ -134,22 +136,47 @@ def find_spec(game: Game) -> str | None:
     >>> find_spec(games.nim(heaps=(2, 3), misere=False))
     'nim(heaps=(2, 3), misere=False)'
     """
-    module = game.rules.step.__module__
-    package, _, name = module.rpartition(".")
-    factory = vars(sys.modules.get(module)).get(name) if package == "uctree.games" else None
+    wanted = game if game.view is None else game.view.windowed
+    name, factory = _factory_of(game if game.view is None else game.view.game)
     if factory is None:
         return None
     reduced = None
     for arguments in itertools.islice(_guesses(game, factory), MOST_GUESSES):
         try:
-            reduced = reduced or game.__reduce__()
+            reduced = reduced or wanted.__reduce__()
             same = _same(reduced, factory(**arguments).__reduce__())
         except (ValueError, TypeError):  # refused arguments, rules without a name
             continue
         if same:
-            listed = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
-            return f"{name}({listed})"
+            return f"{name}({_listed(factory, arguments)})"
     return None
+
+
+def _factory_of(game: Game) -> tuple[str, Any]:
+    """The function of `uctree.games` in whose module the rules of a game are, and its name.
+
+    A game may have rules in several modules; one of them has a function of its own name.
+    """
+    for function in vars(game.rules).values():
+        module = getattr(function, "__module__", None) or ""
+        package, _, name = module.rpartition(".")
+        if package == "uctree.games" and name in vars(sys.modules[module]):
+            return name, vars(sys.modules[module])[name]
+    return "", None
+
+
+def _listed(factory: Callable[..., Game], arguments: dict[str, Any]) -> str:
+    """Arguments as text, without keyword-only ones that have their defaults.
+
+    So what an argument that is new adds to a factory changes no description that is stored.
+    """
+    parameters = inspect.signature(factory).parameters
+    return ", ".join(
+        f"{key}={value!r}"
+        for key, value in arguments.items()
+        if parameters[key].kind is not inspect.Parameter.KEYWORD_ONLY
+        or value != parameters[key].default
+    )
 
 
 def _guesses(game: Game, factory: Callable[..., Game]) -> Iterator[dict[str, Any]]:
@@ -157,8 +184,11 @@ def _guesses(game: Game, factory: Callable[..., Game]) -> Iterator[dict[str, Any
     closed: dict[str, Any] = {}
     for function in vars(game.rules).values():
         _collect_closed(function, closed)
+    if game.view is not None:
+        closed["view"] = game.view.size
     sequences = [tuple(v.tolist()) for v in closed.values() if getattr(v, "ndim", 0) == 1]
-    in_name: list[Any] = re.findall(r"[A-Za-z_]\w*", game.name)
+    in_name: list[Any] = [part.strip() for part in re.findall(r"[^(),]+", game.name)]
+    in_name += re.findall(r"[A-Za-z_]\w*", game.name)
     for number in re.findall(r"\d+(?:\.\d+)?", game.name):
         in_name.append(float(number) if "." in number else int(number))
     defaults = {name: each.default for name, each in inspect.signature(factory).parameters.items()}
@@ -189,6 +219,8 @@ def _same(one: Any, other: Any) -> bool:
     one, other = (each.item() if isinstance(each, np.generic) else each for each in (one, other))
     if type(one) is not type(other):
         return False
+    if isinstance(one, Game):
+        return _same(one.__reduce__(), other.__reduce__())
     if isinstance(one, np.ndarray):
         return one.dtype == other.dtype and np.array_equal(one, other)
     if isinstance(one, dict):

@@ -14,6 +14,7 @@ from uctree.errors import UctreeError
 from uctree.game import Game
 from uctree.learn.batched_play import NetworkSearch
 from uctree.learn.run import Learned, Run, load
+from uctree.views import View
 
 if TYPE_CHECKING:
     import torch
@@ -45,10 +46,12 @@ class NetworkAgent:
         budget = {} if num_simulations or seconds else {"num_simulations": 1}
         SearchAgent(**self.settings | budget)  # raises if an option is unknown
         self.agent: SearchAgent | ModelAgent | None = None
+        self.game: Game | None = None  # that of the run, with the actions of a window if it has one
 
     def prepare(self, game: Game) -> None:
         """Load the network and compile the search; UctreeError if its game is another one."""
         learned = self._load(game)
+        self.game = learned.game
         if learned.is_model:
             self.agent = ModelAgent(learned, **self.settings)
             return
@@ -56,7 +59,7 @@ class NetworkAgent:
         if self.settings["num_simulations"] is None and self.settings["seconds"] is None:
             settings["num_simulations"] = learned.options.num_simulations
         self.agent = SearchAgent(**settings)
-        self.agent.prepare(game)
+        self.agent.prepare(self.game)
 
     def _load(self, game: Game) -> Learned:
         if self.iteration is None:
@@ -66,13 +69,20 @@ class NetworkAgent:
     def begin(self, game: Game, player: int, seed: int) -> None:
         if self.agent is None:
             self.prepare(game)
-        self._prepared.begin(game, player, seed)
+        self._prepared.begin(self.game or game, player, seed)
 
     def act(self, state: np.record) -> int:
-        return self._prepared.act(state)
+        action = self._prepared.act(state)
+        return action if self._view is None else self._view.to_whole(state, action)
 
     def watch(self, state: np.record, action: int) -> None:
-        self._prepared.watch(state, action)
+        seen = action if self._view is None else self._view.to_local(state, action)
+        self._prepared.watch(state, seen)
+
+    @property
+    def _view(self) -> View | None:
+        """The window in which the agent acts, if its game has one."""
+        return None if self.game is None else self.game.view
 
     @property
     def _prepared(self) -> SearchAgent | ModelAgent:
@@ -107,7 +117,7 @@ class ModelAgent:
         root = self.search.roots([state], [derived_seed(self.seed, self.ply)])[0]
         return self.search.action(root)
 
-    def watch(self, state: np.record, action: int) -> None:
+    def watch(self, state: np.record, action: int | None) -> None:
         self.ply += 1
 
 

@@ -176,7 +176,8 @@ class NetworkSeat:
         self.action = self.search.action(root)
 
     def act(self, state: np.record) -> int:
-        return self.action
+        view = self.search.game.view
+        return self.action if view is None else view.to_whole(state, self.action)
 
 
 @dataclass(eq=False)

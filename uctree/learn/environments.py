@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from uctree import specs
+from uctree.engine.stepping import with_machine_code
 from uctree.errors import BrokenGame, UctreeError
 from uctree.game import OVER, Game
 from uctree.learn.extras import load_module
@@ -238,7 +239,7 @@ class RulesWorld:
     is_truncated = False
 
     def __init__(self, game: Game) -> None:
-        self.game = game
+        self.game = with_machine_code(game)
 
     def start(self, seed: int) -> np.record:
         return self.game.start()

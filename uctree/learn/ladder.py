@@ -44,6 +44,7 @@ from uctree.learn.metrics import (
 from uctree.learn.model_error import Decisions, decisions_of, model_errors
 from uctree.learn.options import Options
 from uctree.learn.targets import n_step_returns
+from uctree.views import whole
 
 if TYPE_CHECKING:
     from uctree.learn.run import Run
@@ -226,6 +227,7 @@ def _plan(
     num_games: int, seed: int,
 ) -> dict[str, list[BatchedGame]]:  # fmt: skip
     """The games against each opponent by its name, and those of the network against itself."""
+    game = whole(game)  # opponents see all of it
     tasks = _tasks(game, num_games, seed)
     if game.num_players == 1:
         tasks = [task for task in tasks if task.seats == (0,)]

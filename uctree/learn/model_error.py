@@ -38,10 +38,13 @@ def decisions_of(game: Game, played: BatchedGame) -> Decisions:
         for ply, end in zip(plies, ends, strict=True)
     ]
     found = np.array(paid).reshape(len(plies), game.num_players)
-    return Decisions(
-        [record.states[ply] for ply in plies], [record.episode.actions[ply] for ply in plies],
-        found, n_step_returns(found, discount=game.discount),
-    )  # fmt: skip
+    states = [record.states[ply] for ply in plies]
+    actions = [record.episode.actions[ply] for ply in plies]
+    if game.view is not None:  # a network acts in the window
+        actions = [
+            game.view.to_local(state, action) for state, action in zip(states, actions, strict=True)
+        ]
+    return Decisions(states, actions, found, n_step_returns(found, discount=game.discount))
 
 
 def model_errors(
@@ -51,7 +54,8 @@ def model_errors(
 
     Truth is what the network says of the true state for values and policies, and what was paid for
     rewards; `outcome` compares values with the returns of the episode. With k = 0 nothing was
-    imagined yet. A row has
+    imagined yet. In a game with a window a line ends when the window moves: what is imagined and
+    what is true would be of different cells. A row has
 
     - `positions`: how many were compared,
     - `reward`: |r - r'| of the last step, for the player who acted,
@@ -96,6 +100,8 @@ class _Known:
         self.first = np.cumsum(counts) - counts
         self.stop = np.repeat(self.first + counts, counts)
         states = [state for each in episodes for state in each.states]
+        if game.view is not None:
+            self.stop = _before_move(self.stop, np.array([game.view.center_of(s) for s in states]))
         batch = observe_states(game, states)
         self.observations, self.legal = batch.observations, batch.legal
         _, self.logits, relative = model.functions.initial(batch.observations)
@@ -126,3 +132,19 @@ class _Known:
             "illegal": float(np.where(self.legal[at], 0.0, everything).sum(axis=1).mean()),
             "turn": float((movers != players).mean()),
         }
+
+
+def _before_move(stop: np.ndarray, centers: np.ndarray) -> np.ndarray:
+    """For each position where its episode ends, or the first later one with another window.
+
+    >>> _before_move(np.array([3, 3, 3, 4]), np.array([[1, 1], [1, 1], [2, 1], [2, 1]])).tolist()
+    [2, 2, 3, 4]
+    """
+    found = stop.copy()
+    for place in range(len(stop) - 2, -1, -1):
+        goes_on = stop[place] > place + 1
+        if goes_on and (centers[place] != centers[place + 1]).any():
+            found[place] = place + 1
+        elif goes_on:
+            found[place] = found[place + 1]
+    return found

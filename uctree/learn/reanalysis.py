@@ -54,7 +54,7 @@ def choose_chunks(
     chunks = {}
     for first in range(0, len(drawn), options.num_trees):
         numbers = drawn[first : first + options.num_trees]
-        states = window.replay.gather(window.entries, numbers)["state"].copy()
+        states = window.replay.states(window.entries, numbers)
         chunk = iteration * CHUNKS_PER_ITERATION + first // options.num_trees
         chunks[chunk] = numbers, states
     return chunks

@@ -8,7 +8,8 @@
 
 Positions are numbered in the order in which they are appended, and keep their numbers. An episode
 is stored once its entry is written; an incomplete one that a killed process leaves is cut off. A
-position stores its state, not the observation, which is computed when a batch is drawn.
+position stores its state, not the observation, which is computed when a batch is drawn. If states
+are large, it stores the action instead; see `uctree.learn.moves`.
 """
 
 from __future__ import annotations
@@ -31,17 +32,13 @@ from uctree.engine.bindings import action_array, bound_rule
 from uctree.engine.compile import Kernel, compile_kernel, interpreted
 from uctree.engine.identity import describe_game, game_differences
 from uctree.engine.recent import table_of
-from uctree.errors import BrokenGame, UctreeError
+from uctree.errors import UctreeError
 from uctree.game import Game, State, StateViews
-from uctree.kernels.binding import UNBOUND
-from uctree.kernels.status import GUARD
-from uctree.learn import files
+from uctree.learn import files, moves
+from uctree.learn.filling import CHOICE, NONE, fill_batch
+from uctree.learn.moves import Paths, Retracer, players_of
 from uctree.learn.options import check_learnable
 from uctree.learn.targets import mixed_values, symmetries_of
-
-# Bound when a kernel is composed.
-legal = observe = UNBOUND
-NUM_ACTIONS = GUARD_AT = UNBOUND
 
 FORMAT = "uctree replay"
 VERSION = 1
@@ -49,7 +46,6 @@ POLICY_SLOTS = 256  # the most actions of a stored policy, those with the larges
 SHARD_BYTES = 64 << 20
 MOST_POSITIONS = 1 << 60
 MOST_LOST = 10_000_000  # positions without their shard that are left out, not an error
-NONE = -1  # the action of an unused slot
 
 ENTRY = np.dtype([
     ("episode", "<u8"),  # its id
@@ -73,11 +69,13 @@ def position_dtype(game: Game) -> np.dtype:
     slot has the action -1. `returns` and `search_values` begin with the player to move: me, next,
     ..., previous. `weight` says how often the position is drawn, `policy_weight` how much its
     policy counts in the loss.
+
+    If states are large, `action` and `to_play` take the place of `state`, every ply of an episode
+    has a position, and a policy may leave out a part, which is spread over all other legal actions.
     """
     check_learnable(game)
-    slots = min(game.num_actions, POLICY_SLOTS)
     return np.dtype([
-        ("state", game.dtype), ("policy_actions", "<i4", slots), ("policy_shares", "<f4", slots),
+        *moves.state_fields(game), *moves.policy_fields(game, POLICY_SLOTS),
         ("returns", "<f4", game.num_players), ("search_values", "<f4", game.num_players),
         ("weight", "<f4"), ("policy_weight", "<f4"), ("ply", "<i4"),
     ])  # fmt: skip
@@ -85,22 +83,25 @@ def position_dtype(game: Game) -> np.dtype:
 
 def make_positions(
     game: Game, states: np.ndarray, policies: Any, returns: Any, *, search_values: Any = None,
-    weights: Any = 1.0, policy_weights: Any = 1.0, plies: Any = None,
+    weights: Any = 1.0, policy_weights: Any = 1.0, plies: Any = None, actions: Any = (),
 ) -> np.ndarray:  # fmt: skip
     """The positions of an episode, ready for `Replay.append`.
 
     A policy with more actions than a position has slots is cut to the largest shares, scaled to
-    add up to 1.
+    add up to 1 unless what is left out can be spread.
 
     Args:
-        states: one record per position, each with a player to move.
+        states: one record per position, each with a player to move. If actions are stored, only
+            `to_play` is read.
+        actions: [num_positions], those that were taken, of the whole game; needed if they are
+            stored. The first position is then the start of the game.
         policies: [num_positions, num_actions], or for each position a pair (actions, shares).
         returns: [num_positions, num_players], the player to move first.
         search_values: the values of the search, like `returns`; None: the same as `returns`.
         plies: None: 0, 1, ...
     """
     positions = np.zeros(len(states), position_dtype(game))
-    positions["state"] = states
+    moves.write_states(positions, states, actions)
     write_policies(positions, policies)
     positions["returns"] = returns
     positions["search_values"] = returns if search_values is None else search_values
@@ -113,13 +114,14 @@ def make_positions(
 def write_policies(positions: np.ndarray, policies: Any) -> None:
     """Write the policy of each position; what does not fit into its slots is left out."""
     positions["policy_actions"] = NONE
+    slots, has_rest = positions.dtype["policy_actions"].shape[0], moves.has_rest(positions)
     for position, policy in zip(positions, policies, strict=True):
-        actions, shares = _top_actions(policy, positions.dtype["policy_actions"].shape[0])
+        actions, shares = _top_actions(policy, slots, has_rest)
         position["policy_actions"][: len(actions)] = actions
         position["policy_shares"][: len(actions)] = shares
 
 
-def _top_actions(policy: Any, most: int) -> tuple[np.ndarray, np.ndarray]:
+def _top_actions(policy: Any, most: int, has_rest: bool) -> tuple[np.ndarray, np.ndarray]:
     """At most `most` actions of a policy and their shares, by falling share, without zeros."""
     if isinstance(policy, tuple):
         actions, shares = np.asarray(policy[0]), np.asarray(policy[1], float)
@@ -129,7 +131,7 @@ def _top_actions(policy: Any, most: int) -> tuple[np.ndarray, np.ndarray]:
     order = np.argsort(-shares, kind="stable")
     order = order[: min(most, np.count_nonzero(shares))]
     largest = shares[order]
-    if len(order) < np.count_nonzero(shares):
+    if not has_rest and len(order) < np.count_nonzero(shares):
         largest = largest / largest.sum()
     return actions[order], largest
 
@@ -139,6 +141,7 @@ def _check_positions(game: Game, positions: Any) -> None:
     check_array(game, positions, position_dtype(game))
     check_numbers(positions, ("returns", "search_values", "policy_shares"))
     refuse_where(positions, faults_of(game, positions))
+    moves.check_moves(game, positions)
 
 
 def check_array(game: Game, positions: Any, dtype: np.dtype) -> None:
@@ -162,13 +165,15 @@ def check_numbers(positions: np.ndarray, names: Sequence[str]) -> None:
 def faults_of(game: Game, positions: np.ndarray) -> dict[str, np.ndarray]:
     """What can be wrong with the states, policies and weights of positions, and where it is."""
     actions, shares = positions["policy_actions"], positions["policy_shares"]
-    players = positions["state"]["to_play"]
-    sums = np.where(actions >= 0, shares, 0.0).sum(axis=1)
+    players = players_of(positions)
+    sums = np.where(actions >= 0, shares, 0.0).sum(axis=1, dtype=float)
+    is_wrong = abs(sums - 1.0) > 1e-3
+    if moves.has_rest(positions):
+        is_wrong = (sums <= 0.0) | (sums > 1.01)
     return {
         "a state without a player to move": (players < 0) | (players >= game.num_players),
         "an action out of range": ((actions < NONE) | (actions >= game.num_actions)).any(1),
-        "a policy that does not add up to 1": (abs(sums - 1.0) > 1e-3)
-        & (positions["policy_weight"] > 0),
+        "a policy that does not add up to 1": is_wrong & (positions["policy_weight"] > 0),
         "a share or a weight below 0": (shares < 0).any(1)
         | (positions["weight"] < 0)
         | (positions["policy_weight"] < 0),
@@ -225,6 +230,7 @@ class Replay:
         self._report = report
         self._shard_bytes = max(shard_bytes, self.dtype.itemsize)
         self._maps: dict[int, np.ndarray] = {}
+        self._retracer: Retracer | None = None
         self._index_file: IO[bytes] | None = None
         self._shard_file: IO[bytes] | None = None
         with files.explain_os_errors(self.folder, "opening the replay"):
@@ -574,6 +580,12 @@ class Replay:
             self._maps[shard] = mapped.view(np.ndarray)
         return self._maps[shard][offset : offset + count]
 
+    def _lost(self, shard: int) -> UctreeError:
+        return UctreeError(
+            f"{self._shard_path(shard)} was intact before, and is truncated or missing now; open "
+            "the run again to continue without it"
+        )
+
     def gather(self, entries: np.ndarray, numbers: np.ndarray) -> np.ndarray:
         """Copies of positions by their numbers, all of them of intact episodes in `entries`."""
         firsts = entries["first"].astype(np.int64)
@@ -589,12 +601,33 @@ class Replay:
             inside = offsets[is_inside]
             mapped = self._positions_at(int(shard), int(inside.max()), 1)
             if mapped is None:
-                raise UctreeError(
-                    f"{self._shard_path(int(shard))} was intact before, and is truncated or "
-                    "missing now; open the run again to continue without it"
-                )
+                raise self._lost(int(shard))
             positions[is_inside] = self._maps[int(shard)].view(plain)[inside]
         return positions.view(self.dtype)
+
+    def actions_of(self, entry: np.ndarray) -> np.ndarray:
+        """The stored actions of an intact episode, those of the whole game."""
+        positions = self._positions_at(
+            int(entry["shard"]), int(entry["offset"]), int(entry["count"])
+        )
+        if positions is None:
+            raise self._lost(int(entry["shard"]))
+        actions: np.ndarray = positions["action"]
+        return actions
+
+    @property
+    def retracer(self) -> Retracer:
+        """What reaches states again by their actions, if actions are stored."""
+        if self._retracer is None:
+            self._retracer = Retracer(self)
+        return self._retracer
+
+    def states(self, entries: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+        """The states of positions by their numbers, all of them of intact episodes in `entries`."""
+        if moves.is_walked(self.game):
+            return self.retracer.states(entries, numbers)
+        found: np.ndarray = self.gather(entries, numbers)["state"].copy()
+        return found
 
     def window(self, num_positions: int, end: int | None = None) -> Window:
         """The last `num_positions` positions before the cursor `end`, by default the newest."""
@@ -650,6 +683,7 @@ class Batch:
     values: np.ndarray  # [n, num_players], float32, the player to move first
     policy_weights: np.ndarray  # [n], float32
     legal: np.ndarray  # [n, num_actions], bool
+    windows: np.ndarray  # [n, 2], the centres of the states' own windows; 0 without windows
 
 
 @dataclass(frozen=True, eq=False)
@@ -673,12 +707,19 @@ class Window:
             value_mix: the share of the search's values in the value targets; the rest is returns.
             symmetries: whether a random symmetry of the game, if any, transforms each position.
         """
-        positions = self.draw_positions(rng, batch_size)
+        numbers = self.draw_numbers(rng, batch_size)
         game = self.replay.game
+        positions = self.replay.gather(self.entries, numbers)
+        paths = self.paths(numbers[:, None])
         choices = np.zeros(batch_size, np.int64)
         if symmetries and game.symmetries is not None:
             choices = rng.integers(len(symmetries_of(game)[0]), size=batch_size)
-        return make_batch(game, positions, choices, value_mix)
+        return make_batch(game, positions, choices, value_mix, paths=paths)
+
+    def paths(self, numbers: np.ndarray) -> Paths | None:
+        """How the states of positions are reached, [n, k] as in `Retracer.paths`; None: stored."""
+        is_walked = moves.is_walked(self.replay.game)
+        return self.replay.retracer.paths(self.entries, numbers) if is_walked else None
 
     def draw_positions(self, rng: np.random.Generator, count: int) -> np.ndarray:
         """Positions drawn by their weights, as they were stored."""
@@ -700,53 +741,71 @@ class Window:
 
 def observe_states(game: Game, states: Sequence[State] | np.ndarray) -> Batch:
     """The observations and legal actions of states; its targets are empty."""
-    positions = np.zeros(len(states), position_dtype(game))
-    if isinstance(states, np.ndarray):
-        positions["state"] = states
-    else:
+    count = len(states)
+    records = states
+    if not isinstance(records, np.ndarray):
+        records = np.zeros(count, game.dtype)
         for index, state in enumerate(states):
-            positions["state"][index] = state
-    positions["policy_actions"] = -1
-    return make_batch(game, positions, np.zeros(len(states), np.int64))
+            records[index] = state
+    planes, policy, legal = _filled(
+        game, records, np.full((count, 1), NONE, np.int32), np.zeros((count, 1), np.float32),
+        np.zeros(count, np.int64),
+    )  # fmt: skip
+    values = np.zeros((count, game.num_players), np.float32)
+    windows = np.zeros((count, 2), np.int64)
+    return Batch(planes, policy, values, np.zeros(count, np.float32), legal, windows)
 
 
 def make_batch(
     game: Game, positions: np.ndarray, choices: np.ndarray, value_mix: float = 0.0, *,
-    with_values: bool = True,
+    with_values: bool = True, paths: Paths | None = None,
 ) -> Batch:  # fmt: skip
     """Observations and targets of positions, each transformed by a symmetry of the game.
 
     Args:
         with_values: whether positions have value targets; else those of the batch are empty.
+        paths: how the states are reached, if positions do not have them.
     """
-    count, shape = len(positions), game.observation_shape or ()
+    policy_weights = positions["policy_weight"].copy()
+    windows = np.zeros((len(positions), 2), np.int64)
+    if paths is None:
+        planes, policy, legal = _filled(
+            game, np.ascontiguousarray(positions["state"]),
+            np.ascontiguousarray(positions["policy_actions"]),
+            np.ascontiguousarray(positions["policy_shares"]), np.asarray(choices, np.int64),
+        )  # fmt: skip
+    else:
+        paths.rows[:, CHOICE] = choices
+        walked = moves.fill(game, paths, positions, _tables(game))
+        planes = walked.planes.reshape(-1, *(game.observation_shape or ()))
+        policy, legal, windows = walked.policy, walked.legal, walked.windows
+        policy_weights *= walked.taken > 0
+    values = np.zeros((len(positions), 0))
+    if with_values:
+        values = mixed_values(positions["returns"], positions["search_values"], value_mix)
+    return Batch(planes, policy, values.astype(np.float32), policy_weights, legal, windows)
+
+
+def _filled(
+    game: Game, states: np.ndarray, policy_actions: np.ndarray, policy_shares: np.ndarray,
+    choices: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
+    """Observations, policies and legal actions of states under symmetries."""
+    count, shape = len(states), game.observation_shape or ()
     action_table, cell_table = _tables(game)
     num_cells = cell_table.shape[1]
-    states = np.ascontiguousarray(positions["state"])
     planes = np.empty((count, math.prod(shape) // num_cells, num_cells), np.float32)
     policy = np.zeros((count, game.num_actions), np.float32)
     mask = np.zeros((count, game.num_actions), np.bool_)
     scratch = np.zeros(shape, np.float32)
     arguments = (
-        StateViews(states) if interpreted() else states,
-        np.ascontiguousarray(positions["policy_actions"]),
-        np.ascontiguousarray(positions["policy_shares"]), np.asarray(choices, np.int64),
+        StateViews(states) if interpreted() else states, policy_actions, policy_shares, choices,
         action_table, cell_table, scratch, scratch.reshape(planes.shape[1:]), planes, policy, mask,
         action_array(game), game.data,
     )  # fmt: skip
-    status = _kernel(game, arguments).run(*arguments)
-    if status < 0:
-        raise BrokenGame(
-            f"legal of {game.name} is wrong in a state of the replay; run `uctree check` on the "
-            "game to see why"
-        )
-    values = np.zeros((count, 0))
-    if with_values:
-        values = mixed_values(positions["returns"], positions["search_values"], value_mix)
-    return Batch(
-        planes.reshape(count, *shape), policy, values.astype(np.float32),
-        positions["policy_weight"].copy(), mask,
-    )  # fmt: skip
+    if _kernel(game, arguments).run(*arguments) < 0:
+        raise moves.wrong_legal(game)
+    return planes.reshape(count, *shape), policy, mask
 
 
 def _kernel(game: Game, arguments: tuple[Any, ...]) -> Kernel:
@@ -773,34 +832,3 @@ def _tables(game: Game) -> tuple[np.ndarray, np.ndarray]:
         return np.arange(game.num_actions)[None], np.arange(num_cells)[None]
     actions, cells = symmetries_of(game)
     return np.ascontiguousarray(actions, np.int64), np.ascontiguousarray(cells, np.int64)
-
-
-def fill_batch(
-    states: Any, policy_actions: np.ndarray, policy_shares: np.ndarray, choices: np.ndarray,
-    action_table: np.ndarray, cell_table: np.ndarray, observation: np.ndarray,
-    cells: np.ndarray, planes: np.ndarray, policy: np.ndarray, mask: np.ndarray,
-    actions: np.ndarray, data: Any,
-) -> int:  # fmt: skip
-    """Write observations, policies and legal actions of states; negative if `legal` is wrong.
-
-    `observation` and `cells` are views of the same array: in the game's shape, and [plane, cell].
-    """
-    for i in range(planes.shape[0]):
-        choice = choices[i]
-        for plane in range(planes.shape[1]):
-            for cell in range(planes.shape[2]):
-                cells[plane, cell] = 0.0
-        observe(states[i], np.int64(states[i].to_play), observation, data)
-        for plane in range(planes.shape[1]):
-            for cell in range(planes.shape[2]):
-                planes[i, plane, cell_table[choice, cell]] = cells[plane, cell]
-        for slot in range(policy_actions.shape[1]):
-            if policy_actions[i, slot] >= 0:
-                action = action_table[choice, policy_actions[i, slot]]
-                policy[i, action] = policy_shares[i, slot]
-        count = np.int64(legal(states[i], actions, data))
-        if count < 1 or count > NUM_ACTIONS or actions[GUARD_AT] != GUARD:
-            return -1
-        for j in range(count):
-            mask[i, action_table[choice, actions[j]]] = True
-    return 0

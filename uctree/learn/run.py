@@ -50,6 +50,7 @@ from uctree.learn.replay import Replay, positions_schema
 from uctree.learn.sequences import reanalysed_schema, sequence_schema
 from uctree.learn.tensorboard_writer import TensorBoardWriter
 from uctree.result import SearchResult
+from uctree.views import local
 
 if TYPE_CHECKING:
     import torch
@@ -188,7 +189,10 @@ def _learned(
 
 
 def _resolve_game(folder: Path, description: dict[str, Any], game: Game | None) -> Game:
-    """The game of a run, rebuilt if none is given; UctreeError if the given one differs."""
+    """The game of a run, rebuilt if none is given; UctreeError if the given one differs.
+
+    Of a game with a window it is the one whose actions are those of the window.
+    """
     text = description.get("environment")
     if game is None and isinstance(text, str):
         game = load_module("uctree.learn.environments").environment(text)
@@ -206,6 +210,7 @@ def _resolve_game(folder: Path, description: dict[str, Any], game: Game | None) 
                 f"{folder}: cannot make the game {spec!r:.200} ({error!s:.200}); add --game, or "
                 f"{do}"
             ) from error
+    game = local(game)
     differences = game_differences(description, game, "in the folder", "in the game")
     if differences:
         raise UctreeError(
@@ -257,7 +262,7 @@ class Run:
         Options that are not given are those that the run was started with. Given options must equal
         them, except those in `CHANGEABLE`.
         """
-        folder = Path(folder)
+        folder, game = Path(folder), local(game)
         wanted = read_options(given)
         check_learnable(game)
         if not (folder / "options.json").exists():

@@ -20,6 +20,7 @@ from uctree.evaluators import Evaluator, playout
 from uctree.game import CHANCE, ENDLESS, Game
 from uctree.learn.environments import World, Worlds
 from uctree.learn.extras import load_module
+from uctree.learn.moves import is_walked
 from uctree.learn.options import Options
 from uctree.learn.replay import make_positions
 from uctree.learn.sequences import make_sequence
@@ -41,6 +42,7 @@ class Episode:
     returns: np.ndarray  # [players], from the start of the episode
     num_plies: int
     simulations: int
+    moved_windows: int = 0  # decisions at which a threat moved the window
 
 
 @dataclass(frozen=True)
@@ -173,7 +175,8 @@ class Decision:
     """One searched ply of an episode, and what the network is taught from it."""
 
     ply: int
-    state: np.record
+    state: np.record | None  # None if the replay stores actions
+    to_play: int
     actions: np.ndarray  # [edges], those of the root
     policy: np.ndarray  # [edges], the policy target
     value: np.ndarray  # [players], that of the search; exact if it is proven
@@ -193,7 +196,10 @@ class _ActiveEpisode:
         first = 0 if game.environment is None else int(self.rng.integers(2**31))
         self.state = world.start(first)
         self.is_full_search = True
-        self.simulations = 0
+        self.simulations = self.moved_windows = 0
+        self.is_walked = is_walked(game)
+        self.actions: list[int] = []  # of every ply, those of the whole game
+        self.players: list[int] = []  # who took them
         self.rewards: list[np.ndarray] = []  # of every ply, chance plies included
         self.decisions: list[Decision] = []
         # The search of the last state, if the episode was cut and its value is needed.
@@ -248,7 +254,8 @@ class _ActiveEpisode:
         is_proven = root.proven is not None
         decision = Decision(
             ply=len(self.rewards),
-            state=self.state,
+            state=None if self.is_walked else self.state,
+            to_play=int(self.state["to_play"]),
             actions=root.actions,
             policy=policy,
             value=root.value if root.proven is None else root.proven,
@@ -261,6 +268,8 @@ class _ActiveEpisode:
             self.last = decision
             return
         self.decisions.append(decision)
+        if self.game.view is not None:
+            self.moved_windows += int(self.state["view_focus"]) != 0
         self._step(decision.action)
         self._resolve_chance()
 
@@ -294,7 +303,8 @@ class _ActiveEpisode:
             self._resolve_chance()
             if self.is_over:
                 self.state = before
-                del self.rewards[num_rewards:]
+                for listed in (self.rewards, self.actions, self.players):
+                    del listed[num_rewards:]
                 return
 
     def _resolve_chance(self) -> None:
@@ -305,6 +315,9 @@ class _ActiveEpisode:
             self._step(outcomes[int(drawn)][0])
 
     def _step(self, action: int) -> None:
+        view = self.game.view
+        self.actions.append(action if view is None else view.to_whole(self.state, action))
+        self.players.append(int(self.state["to_play"]))
         self.state, reward = self.world.step(self.state, action)
         self.rewards.append(reward)
         if len(self.rewards) >= ENDLESS and not self.is_over:
@@ -317,7 +330,9 @@ class _ActiveEpisode:
         """The finished episode, with its training targets."""
         make = self._sequence if self.options.algorithm == "muzero" else self._positions
         total = np.sum(self.rewards, axis=0)
-        return Episode(self.number, make(), total, len(self.rewards), self.simulations)
+        return Episode(
+            self.number, make(), total, len(self.rewards), self.simulations, self.moved_windows
+        )  # fmt: skip
 
     @property
     def _weights(self) -> np.ndarray:
@@ -338,32 +353,63 @@ class _ActiveEpisode:
             final_value=None if game.is_over(self.state) else game.estimate(self.state),
         )[plies]  # fmt: skip
         returns[is_proven] = search_values[is_proven]
-        players = np.array([each.state["to_play"] for each in decisions])
+        players = np.array([each.to_play for each in decisions])
+        first = self._num_before
         return make_positions(
-            game, np.array([each.state for each in decisions], game.dtype),
-            [(each.actions, each.policy) for each in decisions], to_frames(returns, players),
-            search_values=to_frames(search_values, players), weights=self._weights,
-            policy_weights=[each.policy_weight for each in decisions], plies=plies,
+            game, self._states(), self._policies(), _after(first, to_frames(returns, players)),
+            search_values=_after(first, to_frames(search_values, players)),
+            weights=_after(first, self._weights),
+            policy_weights=_after(first, [each.policy_weight for each in decisions]),
+            plies=_after(first, plies, np.arange(first)), actions=self.actions,
         )  # fmt: skip
+
+    @property
+    def _num_before(self) -> int:
+        """The plies before the first decision, which are positions as well if states are walked."""
+        return self.decisions[0].ply if self.is_walked else 0
+
+    def _states(self, last: np.record | None = None) -> np.ndarray:
+        """The states of all positions; if actions are stored, who is to move in them."""
+        if self.is_walked:
+            players = self.players + ([] if last is None else [int(last["to_play"])])
+            return np.array(players, np.int8).view([("to_play", np.int8)])
+        states = [each.state for each in self.decisions]
+        return np.array(states + ([] if last is None else [last]), self.game.dtype)
+
+    def _policies(self) -> list[Any]:
+        """The policies of all positions, as actions and shares; none before the first decision."""
+        nothing: tuple[np.ndarray, np.ndarray] = np.zeros(0, np.int64), np.zeros(0)
+        return [nothing] * self._num_before + [
+            (each.actions, each.policy) for each in self.decisions
+        ]
 
     def _sequence(self) -> np.ndarray:
         """The decisions as a sequence, closed by the last state if the episode was cut."""
         game, decisions = self.game, self.decisions
-        plies = [each.ply for each in decisions]
-        states = [each.state for each in decisions]
-        values = [each.value for each in decisions]
-        policies: list[Any] = [(each.actions, each.policy) for each in decisions]
+        first = self._num_before
+        plies = [*range(first), *(each.ply for each in decisions)]
+        values = [*np.zeros((first, game.num_players)), *(each.value for each in decisions)]
+        policies = self._policies()
         rewards = [
             n_step_returns(self.rewards[ply:after], discount=game.discount)[0]
             for ply, after in itertools.pairwise([*plies, len(self.rewards)])
         ]
         if self.last is not None:
-            states.append(self.state)
             values.append(self.last.value)
             policies.append((self.last.actions, self.last.policy))
             plies.append(len(self.rewards))
+        actions = self.actions if self.is_walked else [each.action for each in decisions]
         return make_sequence(
-            game, np.array(states, game.dtype), [each.action for each in decisions], rewards,
-            policies, np.array(values), is_over=game.is_over(self.state), weights=self._weights,
-            policy_weights=[each.policy_weight for each in decisions], plies=plies,
+            game, self._states(None if self.last is None else self.state), actions, rewards,
+            policies, np.array(values), is_over=game.is_over(self.state),
+            weights=_after(first, self._weights),
+            policy_weights=_after(first, [each.policy_weight for each in decisions]), plies=plies,
         )  # fmt: skip
+
+
+def _after(count: int, rows: Any, before: Any = 0.0) -> np.ndarray:
+    """Rows after `count` others, which are zeros unless they are given."""
+    rows = np.asarray(rows)
+    padded = np.zeros((count + len(rows), *rows.shape[1:]), rows.dtype)
+    padded[:count], padded[count:] = before, rows
+    return padded

@@ -18,9 +18,10 @@ import numpy as np
 
 from uctree.errors import UctreeError
 from uctree.game import Game
+from uctree.learn import moves
+from uctree.learn.filling import NONE
 from uctree.learn.options import check_learnable
 from uctree.learn.replay import (
-    NONE,
     POLICY_SLOTS,
     Replay,
     Schema,
@@ -33,6 +34,7 @@ from uctree.learn.replay import (
     write_policies,
 )
 from uctree.learn.targets import from_frames, n_step_returns, symmetries_of, to_frames
+from uctree.views import NOWHERE, whole
 
 GOES_ON, OVER, CUT = 0, 1, 2  # what follows the action of a position
 
@@ -41,13 +43,14 @@ def sequence_dtype(game: Game) -> np.dtype:
     """The dtype of a stored position of a sequence.
 
     `rewards` are in the order of the players; `search_values` begin with the player to move. The
-    other fields are those of `replay.position_dtype`.
+    other fields are those of `replay.position_dtype`. The `action` of a game with a window is that
+    of the whole game, because those of the window mean nothing without its centre.
     """
     check_learnable(game)
-    slots = min(game.num_actions, POLICY_SLOTS)
+    state = [field for field in moves.state_fields(game) if field[0] != "action"]
     return np.dtype([
-        ("state", game.dtype), ("action", "<i4"), ("rewards", "<f4", game.num_players),
-        ("end", "u1"), ("policy_actions", "<i4", slots), ("policy_shares", "<f4", slots),
+        *state, ("action", "<i4"), ("rewards", "<f4", game.num_players), ("end", "u1"),
+        *moves.policy_fields(game, POLICY_SLOTS),
         ("search_values", "<f4", game.num_players), ("weight", "<f4"), ("policy_weight", "<f4"),
         ("ply", "<i4"),
     ])  # fmt: skip
@@ -65,8 +68,9 @@ def make_sequence(
     """The positions of an episode, ready for `Replay.append`.
 
     Args:
-        states: one record for each action; if the episode was cut, one more for its last state.
-        actions: [num_actions], those that were taken.
+        states: one record for each action; if the episode was cut, one more for its last state. If
+            actions are stored in their place, only `to_play` is read.
+        actions: [num_actions], those that were taken; of the whole game if it has a window.
         rewards: [num_actions, num_players], what they paid until the next decision.
         policies: for each state, as in `make_positions`; the last state of a cut episode has none.
         search_values: [num_states, num_players], in the order of the players.
@@ -74,7 +78,8 @@ def make_sequence(
     """
     count = len(actions)
     positions = np.zeros(len(states), sequence_dtype(game))
-    positions["state"], positions["action"] = states, NONE
+    positions["action"] = NONE
+    moves.write_states(positions, states, actions)
     positions["action"][:count], positions["rewards"][:count] = actions, rewards
     positions["end"][count - 1] = OVER if is_over else CUT
     write_policies(positions, policies)
@@ -89,13 +94,13 @@ def _check_sequence(game: Game, positions: Any) -> None:
     """Raise UctreeError if a sequence cannot be trained on."""
     check_array(game, positions, sequence_dtype(game))
     check_numbers(positions, ("rewards", "search_values", "policy_shares"))
-    actions, ends = positions["action"], positions["end"]
+    actions, ends, num_actions = positions["action"], positions["end"], whole(game).num_actions
     is_last = np.arange(len(positions)) == len(positions) - 1
     closes = is_last & (actions == NONE)
     takes = ~closes
     before_last = np.append(is_last[1:], False) if closes.any() else is_last
     faults = faults_of(game, positions) | {
-        "no action": takes & ((actions < 0) | (actions >= game.num_actions)),
+        "no action": takes & ((actions < 0) | (actions >= num_actions)),
         "a weight, and no action": closes & (positions["weight"] > 0),
         "an end in the middle of the episode": takes & ~before_last & (ends != GOES_ON),
         "no end": before_last & takes & ((ends == GOES_ON) | (ends > CUT)),
@@ -106,6 +111,7 @@ def _check_sequence(game: Game, positions: Any) -> None:
     refuse_where(positions, faults)
     if not takes.any():
         raise UctreeError("an episode has at least one action; got none")
+    moves.check_moves(game, positions)
 
 
 # --- what is kept in memory ----------------------------------------------------------------------
@@ -168,7 +174,7 @@ class Columns:
 
     def _write(self, first: int, positions: np.ndarray, num_steps: int | None) -> None:
         part = slice(first - self.base, first - self.base + len(positions))
-        arrays, to_play = self._arrays, positions["state"]["to_play"]
+        arrays, to_play = self._arrays, moves.players_of(positions)
         values = from_frames(positions["search_values"].astype(float), to_play)
         takes = positions["action"] != NONE
         count = int(takes.sum())
@@ -223,7 +229,8 @@ class SequenceBatch:
     """Inputs and targets of n sequences of K steps, whose first position was drawn.
 
     Beyond the end of an episode the value and the rewards are 0, and nothing else is taught; beyond
-    a cut nothing at all is.
+    a cut nothing at all is. In a game with a window all positions of a sequence are seen in that of
+    the first one: observations, actions and policies. Nothing is taught behind an action outside.
     """
 
     observations: np.ndarray  # [n, K + 1, *observation_shape], float32; those that `exists`
@@ -270,7 +277,10 @@ def draw_sequences(
     positions = window.replay.gather(window.entries, flat)
     if newest is not None:
         newest.replace(positions, flat)
-    batch = make_batch(game, positions, np.repeat(choices, unroll_steps + 1), with_values=False)
+    batch = make_batch(
+        game, positions, np.repeat(choices, unroll_steps + 1), with_values=False,
+        paths=window.paths(rows + columns.base),
+    )  # fmt: skip
     shape = batch_size, unroll_steps + 1
     to_play = columns["to_play"][rows]
     values = _mixed(columns, flat, num_steps, value_mix).reshape(*shape, game.num_players)
@@ -282,19 +292,21 @@ def draw_sequences(
     takes = exists & (columns["action"][rows] != NONE)
     actions, rewards, turns, turn_weights = _steps(columns, rows, takes, to_play)
     drawn = rng.integers(game.num_actions, size=actions.shape)
-    actions = np.where(takes[:, :-1], _transformed(game, actions, choices), drawn)
+    actions, is_seen = _in_first_window(game, actions, batch.windows, takes)
+    taken = takes[:, :-1] & is_seen[:, 1:]
+    actions = np.where(taken, _transformed(game, actions, choices), drawn)
     return SequenceBatch(
         observations=batch.observations.reshape(*shape, *(game.observation_shape or ())),
         actions=actions,
         policies=batch.policy.reshape(*shape, -1),
-        policy_weights=batch.policy_weights.reshape(shape) * takes,
+        policy_weights=batch.policy_weights.reshape(shape) * (takes & is_seen),
         values=_framed(values, to_play).astype(np.float32),
-        value_weights=((exists & known) | is_beyond).astype(np.float32),
+        value_weights=(is_seen & ((exists & known) | is_beyond)).astype(np.float32),
         rewards=_framed(rewards, to_play[:, :-1]).astype(np.float32),
-        reward_weights=(takes | is_beyond)[:, :-1].astype(np.float32),
+        reward_weights=((takes | is_beyond)[:, :-1] & is_seen[:, 1:]).astype(np.float32),
         turns=turns,
-        turn_weights=turn_weights.astype(np.float32),
-        exists=exists,
+        turn_weights=(turn_weights & is_seen[:, 1:]).astype(np.float32),
+        exists=exists & is_seen,
         weights=weights.astype(np.float32),
         numbers=numbers,
     )
@@ -371,6 +383,22 @@ def _steps(
     return actions, rewards, turns.astype(np.int64), takes & ((ends == OVER) | has_next)
 
 
+def _in_first_window(
+    game: Game, actions: np.ndarray, windows: np.ndarray, takes: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Actions in the window of the first position of their sequence, and what they lead to.
+
+    Returns actions [n, K], and whether each position [n, K + 1] is reached inside that window.
+    """
+    is_seen = np.ones(takes.shape, bool)
+    if game.view is None:
+        return actions, is_seen
+    first = windows.reshape(*takes.shape, 2)[:, :1]
+    seen = game.view.local_actions(actions, first)
+    is_seen[:, 1:] = np.logical_and.accumulate((seen != NOWHERE) | ~takes[:, :-1], axis=1)
+    return seen, is_seen
+
+
 def _framed(vectors: np.ndarray, players: np.ndarray) -> np.ndarray:
     flat = to_frames(vectors.reshape(-1, vectors.shape[-1]), players.ravel())
     return flat.reshape(vectors.shape)
@@ -392,10 +420,8 @@ def reanalysed_dtype(game: Game) -> np.dtype:
 
     `state` is the CRC-32 of its state: if a replay loses positions, others get their numbers.
     """
-    slots = min(game.num_actions, POLICY_SLOTS)
     return np.dtype([
-        ("number", "<i8"), ("state", "<u4"),
-        ("policy_actions", "<i4", slots), ("policy_shares", "<f4", slots),
+        ("number", "<i8"), ("state", "<u4"), *moves.policy_fields(game, POLICY_SLOTS),
         ("search_values", "<f8", game.num_players), ("weight", "<f4"),
     ])  # fmt: skip
 

@@ -32,6 +32,7 @@ from uctree.learn.workers import (
     Workers,
     make_workers,
 )
+from uctree.views import local
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ def train(
         options["network"] = network
     if algorithm is not None:
         options["algorithm"] = algorithm
-    game = environment(str(game)) if is_environment(game) else specs.as_game(game)
+    game = environment(str(game)) if is_environment(game) else local(specs.as_game(game))
     with interrupts.sent_again(), contextlib.ExitStack() as stack:
         with interrupts.postponed():
             begun = Run.begin(folder, game, **options)
@@ -194,7 +195,7 @@ class _Training:
             for chunk in self._chunks(numbers)
             if not all(number in replay for number in chunk)
         ]
-        began, simulations, played, plies = time.monotonic(), 0, 0, 0
+        began, simulations, played, plies, moved = time.monotonic(), 0, 0, 0, 0
         # Closing the generator stops the workers if an error is raised here.
         with contextlib.closing(self.workers.play(setup, chunks)) as episodes:
             for episode in episodes:
@@ -205,6 +206,7 @@ class _Training:
                     continue
                 played, plies = played + 1, plies + episode.num_plies
                 simulations += episode.simulations
+                moved += episode.moved_windows
                 seconds = max(1e-9, time.monotonic() - began)
                 self.rates = {
                     "games_per_second": played / seconds,
@@ -218,11 +220,12 @@ class _Training:
         self.counters["games"] += len(stored)
         self.counters["simulations"] += simulations
         self.counters["positions"] = self.end
+        windows = {} if self.run.game.view is None else {"moved_windows": moved}
         self.run.log(
             "self-play", iteration=self.iteration, games=self.counters["games"],
             positions=self.end, simulations=self.counters["simulations"], played=played,
             plies_per_game=plies / played if played else None,
-            seconds=time.monotonic() - began, **self.rates,
+            seconds=time.monotonic() - began, **self.rates, **windows,
         )  # fmt: skip
 
     def _reanalyse(self) -> None:

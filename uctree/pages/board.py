@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from html import escape
 
@@ -116,6 +116,7 @@ class Spot:
     share: float  # of the visits, of all of them
     label: str  # for people who cannot see the drawing
     is_chosen: bool = False
+    actions: tuple[int, ...] = ()  # all of them
 
 
 STEP = 40.0  # from cell to cell
@@ -124,10 +125,55 @@ MARGIN = 26.0
 STONES = ("#c2410c", "#1d4ed8", "#15803d", "#a21caf", "#0e7490", "#a16207")
 
 
-def draw(board: Board, spots: Mapping[Cell, Spot], label: str) -> str:
-    """The board as an SVG; cells of actions are shaded by visits and have `data-action`."""
+def spots_of(
+    cells: Mapping[int, Cell],
+    word: Callable[[int], str],
+    share: Mapping[int, float] | None = None,
+    chosen: int | None = None,
+) -> dict[Cell, Spot]:
+    """The spot of each cell; the shares of several actions of one cell are summed.
+
+    Args:
+        cells: the cell of each action.
+        word: the text of an action.
+        share: of the visits, by action; 0 if there was no search yet.
+        chosen: the action that the search chose.
+    """
+    by_cell: dict[Cell, list[int]] = {}
+    for action, cell in cells.items():
+        by_cell.setdefault(cell, []).append(action)
+    shares = share or dict.fromkeys(cells, 0.0)
+    return {
+        cell: Spot(
+            max(actions, key=lambda action: (action == chosen, shares[action])),
+            sum(shares[action] for action in actions),
+            ", ".join(map(word, actions)),
+            chosen in actions,
+            tuple(actions),
+        )
+        for cell, actions in by_cell.items()
+    }
+
+
+def shading(share: float, most: float) -> tuple[float, str]:
+    """The opacity of a cell's shade, and the share of the visits as text.
+
+    >>> shading(0.25, 0.5), shading(0.0, 0.5)
+    ((0.44, '25%'), (0.08, ''))
+    """
+    percent = f"{share:.0%}" if share >= 0.1 else f"{share:.1%}" if share >= 0.001 else ""
+    return round(0.08 + 0.72 * share / (most or 1.0), 3), percent
+
+
+def draw(board: Board, spots: Mapping[Cell, Spot], label: str, style: str = "") -> str:
+    """The board as an SVG; cells of actions are shaded by visits and have `data-action`.
+
+    Args:
+        style: of the SVG element, for a page without a style sheet.
+    """
     width, height = _extent(board)
-    most = max((spot.share for spot in spots.values()), default=0.0) or 1.0
+    most = max((spot.share for spot in spots.values()), default=0.0)
+    given = f'style="{escape(style)}" ' if style else ""
     order = _stone_order(board)
     parts = [_names(board)]
     chosen = ""
@@ -141,7 +187,7 @@ def draw(board: Board, spots: Mapping[Cell, Spot], label: str) -> str:
                 parts.append(drawn)
     return (
         f'<svg class="board" viewBox="0 0 {width:g} {height:g}" width="{width:g}" '
-        f'style="max-width:100%;height:auto" role="group" aria-label="{escape(label)}" '
+        f'{given}role="group" aria-label="{escape(label)}" '
         f'font-family="system-ui,sans-serif" text-anchor="middle">{"".join(parts)}{chosen}</svg>'
     )
 
@@ -196,16 +242,14 @@ def _cell(
         )
     if spot is None:
         return "".join(parts)
-    opacity = 0.08 + 0.72 * spot.share / most
+    opacity, percent = shading(spot.share, most)
     edge = 'stroke="#b45309" stroke-width="3"' if spot.is_chosen else line
     shade = f'class="shade" fill="#f59e0b" fill-opacity="{opacity:.3f}"'
     parts.append(f"{_outline(board, x, y)} {shade} {edge}/>")
-    if spot.share >= 0.001:
-        percent = f"{spot.share:.0%}" if spot.share >= 0.1 else f"{spot.share:.1%}"
-        parts.append(
-            f'<text x="{x:.1f}" y="{y:.1f}" dy=".36em" font-size="11" '
-            f'fill="currentColor">{percent}</text>'
-        )
+    parts.append(
+        f'<text class="percent" x="{x:.1f}" y="{y:.1f}" dy=".36em" font-size="11" '
+        f'fill="currentColor">{percent}</text>'
+    )
     label = escape(spot.label)
     return (
         f'<g class="spot" data-action="{spot.action}" role="button" aria-label="{label}">'

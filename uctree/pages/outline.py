@@ -35,16 +35,24 @@ class Outline:
         return len(self.parent)
 
 
-def outline(result: SearchResult, most: int = MOST_NODES) -> Outline:
+def outline(
+    result: SearchResult, most: int = MOST_NODES, least_visits: int | None = None
+) -> Outline:
     """The nodes of a search; the most visited ones if there are more than `most`.
 
     Nodes are omitted by a threshold of visits, so that the page can name it.
+
+    Args:
+        least_visits: the first threshold to try, as that of an earlier outline of the tree. It is
+            doubled until it is high enough, which is faster than to find the lowest one.
     """
-    too_low, enough = 0, 1
+    too_low, enough = 0, least_visits or 1
     found = _outline(result, enough, most)
     while found is None:
         too_low, enough = enough, 2 * enough
         found = _outline(result, enough, most)
+    if least_visits is not None:
+        return found
     while enough - too_low > 1:
         middle = (too_low + enough) // 2
         tried = _outline(result, middle, most)

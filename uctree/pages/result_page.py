@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import errno
 import hashlib
 import json
@@ -12,7 +11,6 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +20,10 @@ from uctree.engine.jsontext import json_text
 from uctree.engine.treefile import replacing
 from uctree.game import CHANCE
 from uctree.kernels.records import NONE
-from uctree.pages.board import Board, Spot, cells_of, draw, read_board
+from uctree.pages.board import Board, Spot, cells_of, draw, read_board, spots_of
+from uctree.pages.modules import bundled, source
 from uctree.pages.outline import Outline, outline
+from uctree.pages.tree_data import Boards, encoded, player_name, tree_data
 from uctree.result import SearchResult
 from uctree.variation import Variation, shown_steps
 
@@ -74,14 +74,11 @@ def page(result: SearchResult, complete: Any = "auto") -> str:
             "the result for the table, or save it to a path that ends in .json"
         )
     report = _Report(result, complete)
-    static = resources.files("uctree.pages") / "static"
-    template, style, script = (
-        (static / f"page.{kind}").read_text("utf-8") for kind in ("html", "css", "js")
-    )
+    template, style, script = source("page.html"), source("page.css"), bundled("page.js")
     import uctree
 
     parts = {
-        "script_hash": "sha256-" + _base64(hashlib.sha256(script.encode()).digest()),
+        "script_hash": "sha256-" + encoded(hashlib.sha256(script.encode()).digest()),
         "version": escape(uctree.__version__),
         "title": escape(f"A search of {result.game.name}"),
         "style": style,
@@ -173,9 +170,7 @@ class _Report:
         is_chosen = edges["action"][order] == (NONE if result._action is None else result._action)
         self.order = np.concatenate([order[is_chosen], order[~is_chosen]])  # of the table's rows
         self.total = max(1, int(edges["visits"].sum()))
-        self.boards: list[str] = []  # states as text, each once
-        self._board_numbers: dict[str, int] = {}
-        self._board_characters = 0
+        self.boards = Boards(result.game, MOST_BOARD_CHARACTERS)
 
     # Text.
 
@@ -187,7 +182,7 @@ class _Report:
         result = self.result
         if result.status == "terminal":
             return "The episode is over: there is nothing to search."
-        who = _player_name(result._player)
+        who = player_name(result._player)
         values = ", ".join(f"{_signed(v)} for player {i}" for i, v in enumerate(result.value))
         exact = "" if result.solved is None else f" ({result._verdict(result.solved)}, proven)"
         best = "" if result._action is None else f": <strong>{escape(self.text(result._action))}"
@@ -217,7 +212,8 @@ class _Report:
         text = f'<pre class="state" style="overflow:auto;line-height:1.3">{shown}</pre>'
         if self._board is None:
             return text
-        drawing = draw(self._board, self._spots(self._board), "the state, with shares of visits")
+        style = "" if is_live else "max-width:100%;height:auto"
+        drawing = draw(self._board, self._spots(), "the state, with shares of visits", style)
         if not is_live:
             return drawing
         beyond = len(result.edges) - len(self._cells)
@@ -235,19 +231,13 @@ class _Report:
         actions = result.edges["action"][self.order].tolist()
         return cells_of(result.game, result.state, actions, self._board)
 
-    def _spots(self, board: Board) -> dict[tuple[int, int], Spot]:
-        """The spot of each cell; several actions of one cell are summed."""
+    def _spots(self) -> dict[tuple[int, int], Spot]:
         share = dict(zip(self.result.edges["action"].tolist(), self._shares.tolist(), strict=True))
-        by_cell: dict[tuple[int, int], list[int]] = {}
-        for action, cell in self._cells.items():
-            by_cell.setdefault(cell, []).append(action)
-        spots = {}
-        for cell, actions in by_cell.items():
-            words = ", ".join(f"{self.text(a)}: {share[a]:.1%} of the visits" for a in actions)
-            is_chosen = self.result._action in actions
-            most = max(actions, key=lambda a: (a == self.result._action, share[a]))
-            spots[cell] = Spot(most, sum(share[a] for a in actions), words, is_chosen)
-        return spots
+
+        def word(action: int) -> str:
+            return f"{self.text(action)}: {share[action]:.1%} of the visits"
+
+        return spots_of(self._cells, word, share, self.result._action)
 
     @property
     def _shares(self) -> np.ndarray:
@@ -402,87 +392,6 @@ class _Report:
             f"{added}{cut}{loop}"
         )  # fmt: skip
 
-    def _board_number(self, state: np.record) -> int:
-        """The index of a state's text in `boards`; NONE if the page has enough text."""
-        if self._board_characters > MOST_BOARD_CHARACTERS:
-            return NONE
-        text = self.result.game.show(state)
-        if text not in self._board_numbers:
-            self._board_characters += len(text)
-            self._board_numbers[text] = len(self.boards)
-            self.boards.append(text)
-        return self._board_numbers[text]
-
-    def _replayed(self) -> dict[int, np.record]:
-        """The states of the most visited nodes; in an open loop up to the first chance state."""
-        nodes, game = self.outline, self.result.game
-        open_loop = bool(self.result.options.get("open_loop"))
-        states = {0: self.result.state}
-        order = np.argsort(-nodes.visits, kind="stable")[: MOST_STATES + 1]
-        for node in sorted(order.tolist()):
-            parent = states.get(int(nodes.parent[node]))
-            if node == 0 or parent is None:
-                continue
-            if open_loop and (
-                game.to_play(parent) == CHANCE or nodes.action[node] not in game.legal(parent)
-            ):
-                continue
-            states[node], _ = game.step(parent, int(nodes.action[node]))
-        return states
-
-    def _texts(self, states: dict[int, np.record]) -> tuple[list[str], np.ndarray]:
-        """Texts of actions, and the index of each node's text; NONE if only the number is known.
-
-        The texts of actions in replayed states are exact. Elsewhere an action has the text it has
-        in those states, if that is always the same.
-        """
-        nodes, game = self.outline, self.result.game
-        exact = {
-            node: game.show_action(states[parent], action)
-            for node, (parent, action) in enumerate(
-                zip(nodes.parent.tolist(), nodes.action.tolist(), strict=True)
-            )
-            if parent in states and not self._is_loop_chance(states[parent])
-        }
-        seen: dict[int, set[str]] = {}
-        for node, text in exact.items():
-            seen.setdefault(int(nodes.action[node]), set()).add(text)
-        texts = sorted(set(exact.values()))
-        number = {text: i for i, text in enumerate(texts)}
-        always = {action: number[min(each)] for action, each in seen.items() if len(each) == 1}
-        found, where = np.unique(nodes.action, return_inverse=True)
-        which = np.array([always.get(action, NONE) for action in found.tolist()])[where]
-        for node, text in exact.items():
-            which[node] = number[text]
-        return texts, which
-
-    def _is_loop_chance(self, state: np.record) -> bool:
-        """Whether the nodes below follow an outcome of chance, which an open-loop tree lacks."""
-        return bool(self.result.options.get("open_loop")) and (
-            self.result.game.to_play(state) == CHANCE
-        )
-
-    def _tree_data(self) -> dict[str, Any]:
-        nodes = self.outline
-        states = self._replayed()
-        texts, which = self._texts(states)
-        known = [
-            [node, self._board_number(state), _player_name(self.result.game.to_play(state))]
-            for node, state in states.items()
-        ]
-        data: dict[str, Any] = {
-            "size": len(nodes), "parent": _packed(nodes.parent, np.int32),
-            "action": _packed(nodes.action, np.int32), "visits": _packed(nodes.visits, np.float64),
-            "q": _packed(nodes.q, np.float32), "text": _packed(which, np.int32), "known": known,
-        }  # fmt: skip
-        if not np.isnan(nodes.prior).all():
-            data["prior"] = _packed(nodes.prior, np.float32)
-        if not np.isnan(nodes.proven).all():
-            data["proven"] = _packed(nodes.proven, np.float32)
-        if (nodes.same_as != NONE).any():
-            data["sameAs"] = _packed(nodes.same_as, np.int32)
-        return {"tree": data, "texts": texts}
-
     # Data and notes.
 
     def _history(self) -> dict[str, Any]:
@@ -505,14 +414,16 @@ class _Report:
                 "words": line.words,
                 "treeDepth": line.variation.tree_depth,
                 "note": f"{self.text(action)}: {line.note()}.",
-                "boards": [self._board_number(state) for state in line.states],
+                "boards": [self.boards.number(state) for state in line.states],
             }
             for action, line in self.lines.items()
         }
-        tree = {"tree": None, "texts": []} if len(result.edges) == 0 else self._tree_data()
+        tree: dict[str, Any] = {"tree": None, "texts": []}
+        if len(result.edges):
+            tree = tree_data(result, self.outline, self.boards, MOST_STATES)
         return {
             "players": result.game.num_players, "toPlay": result._player, "chosen": result._action,
-            "history": self._history(), "lines": lines, **tree, "boards": self.boards,
+            "history": self._history(), "lines": lines, **tree, "boards": self.boards.texts,
         }  # fmt: skip
 
     def notes(self) -> str:
@@ -545,12 +456,6 @@ class _Report:
         return f"<dl>{items}</dl>"
 
 
-def _player_name(player: int) -> str:
-    return {CHANCE: "chance"}.get(
-        player, f"player {player}" if player >= 0 else "the episode is over"
-    )
-
-
 def _key(value: float | None) -> str:
     """A sort key as JavaScript reads it; unknown numbers come below all others.
 
@@ -572,16 +477,6 @@ def _needed_text(needed: float) -> str:
 
 def _signed(number: float) -> str:
     return f"{number:+.3f}".replace("-", "\u2212")
-
-
-def _base64(raw: bytes) -> str:
-    return base64.b64encode(raw).decode("ascii")
-
-
-def _packed(array: np.ndarray, dtype: Any) -> str:
-    """The bytes of an array as base64, from which the script makes a typed array."""
-    little = np.dtype(dtype).newbyteorder("<")
-    return _base64(np.ascontiguousarray(array, little).tobytes())
 
 
 def _script_json(value: Any) -> str:
