@@ -85,10 +85,12 @@ def test_a_tree_of_a_forest_is_that_of_a_search(game, asked, compiled, options):
 
 
 @pytest.mark.usefixtures("interpreted")
-def test_trees_that_start_together_may_have_budgets_and_seeds_of_their_own():
+@pytest.mark.parametrize("evaluator", [in_python(cache=0), judge], ids=["python", "compiled"])
+def test_trees_that_start_together_may_have_budgets_and_seeds_of_their_own(evaluator, monkeypatch):
+    monkeypatch.setattr(BatchedSearch, "FIRST_PIECE", 30)  # below some of the budgets
     given = {"num_simulations": [12, 20, 9], "seed": [7, 7, 3], "noise": [True, False, True]}
     states = [GAME.start(), GAME.play([4]), GAME.play([0, 4])]
-    options = {"evaluator": in_python(cache=0), "root_selection": selection.gumbel()}
+    options = {"evaluator": evaluator, "root_selection": selection.gumbel()}
     together, alone = BatchedSearch(GAME, 3, **options), BatchedSearch(GAME, 3, **options)
     together.reset(range(3), states, **given)
     for tree in range(3):

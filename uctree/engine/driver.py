@@ -630,9 +630,14 @@ class BatchedSearch:
                 each further tree has the next seed. Or one seed for each.
             noise: whether the roots get the noise of the options, all of them or each.
         """
-        budgets = np.asarray(num_simulations)
-        if budgets.size and budgets.min() < 1:
-            raise ValueError(f"num_simulations must be at least 1; got {budgets.min()}")
+        budgets: Any = num_simulations
+        least = most = budgets
+        are_equal = isinstance(num_simulations, (int, np.integer))  # the usual case is fast
+        if not are_equal:
+            budgets = np.array(num_simulations, np.int64)
+            least, most = int(budgets.min()), int(budgets.max())
+        if least < 1:
+            raise ValueError(f"num_simulations must be at least 1; got {least}")
         queues, game = self._driver.queue.queues, self.root_game
         index = np.asarray(trees, np.int64)
         if not (isinstance(states, np.ndarray) and states.dtype == game.dtype):
@@ -646,7 +651,6 @@ class BatchedSearch:
                 "a tree needs a root with a player to move; got a chance state, or one that is over"
             )
         if self._latent is not None:
-            most = int(budgets.max(initial=0))
             states = self._latent.set_roots(index, states, most)
             self._driver.workers[0].reserve_depth(most + 1)
         self._storage.set_roots(index, states)
@@ -656,10 +660,11 @@ class BatchedSearch:
         queues["has_noise"][index] = noise
         self._num_searching = int(np.count_nonzero(queues["phase"]))
         if self._has_pieces:
-            piece = min(num_simulations, self._piece())
-            queues["piece"][index] = piece
-            self._num_begun += piece * len(index)
-            self._are_cut |= piece < num_simulations
+            piece = self._piece()
+            pieces = min(budgets, piece) if are_equal else np.minimum(budgets, piece)
+            queues["piece"][index] = pieces
+            self._num_begun += pieces * len(index) if are_equal else int(pieces.sum())
+            self._are_cut |= piece < most
 
     def step(self) -> np.ndarray:
         """Evaluate one batch of leaves; returns the trees whose budgets are now used up."""
