@@ -76,7 +76,7 @@ def test_a_tree_of_a_forest_is_that_of_a_search(game, asked, compiled, options):
         assert rows_below(mine.root) == rows_below(alone.root)
         assert mine.root_noise.tolist() == alone.root_noise.tolist()
     forgetful = BatchedSearch(game, 2, keeps_trees=False, evaluator=asked, **options)
-    forgetful.reset([0, 1], [game.start()] * 2, num_simulations=400, seed=5)
+    forgetful.reset([0, 1], [game.start()] * 2, num_simulations=100, seed=5)
     forgetful.run()
     for number in (0, 1):
         one, other = batch.root(number), forgetful.root(number)
