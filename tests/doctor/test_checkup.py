@@ -22,6 +22,7 @@ ROOT = Path(__file__).parents[2]
 # Small games are quick to check; those not named here are checked as they come.
 SMALL = {
     "backgammon": {"hyper": True},
+    "blokus": {"duo": True},
     "checkers": {"quiet": 6},
     "chess": {"fen": "4k2r/8/8/8/8/8/P7/4K2R w Kk - 95 1"},
     "connect_four": {"rows": 4, "cols": 4},
@@ -31,7 +32,7 @@ SMALL = {
     "pig": {"target": 10},
     "twenty48": {"max_tile": 16},
 }
-SLOW = {"backgammon", "checkers", "chess"}  # in plain Python
+SLOW = {"backgammon", "blokus", "checkers", "chess"}  # in plain Python
 EXPECTED = {
     "chess": {"never-pays"},  # by random play from that start
     "nim": {"perspective"},  # misere: the last to move loses, which looks like a mistake

@@ -9,7 +9,17 @@ from typing import Any
 import uctree.games
 from tests.perft import CompiledGame
 from uctree import Game
-from uctree.games import backgammon, breakthrough, checkers, chess, dots_and_boxes, go, hex, othello
+from uctree.games import (
+    backgammon,
+    blokus,
+    breakthrough,
+    checkers,
+    chess,
+    dots_and_boxes,
+    go,
+    hex,
+    othello,
+)
 
 
 @dataclass(frozen=True)
@@ -54,6 +64,7 @@ VARIANTS = {
     **{name: Variant(getattr(uctree.games, name)) for name in DISCRETE},
     # Long episodes, and plain Python is slow on bits.
     "backgammon": Variant(backgammon, num_episodes=2),
+    "blokus": Variant(blokus, num_episodes=1),
     "checkers": Variant(checkers, num_episodes=6),
     "chess": Variant(chess, num_episodes=1),
     **BOARDS,

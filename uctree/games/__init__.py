@@ -7,6 +7,7 @@ Read `tic_tac_toe.py` first.
 from __future__ import annotations
 
 from uctree.games.backgammon import backgammon
+from uctree.games.blokus import blokus
 from uctree.games.breakthrough import breakthrough
 from uctree.games.checkers import checkers
 from uctree.games.chess import chess
@@ -28,6 +29,7 @@ from uctree.games.ultimate_tic_tac_toe import ultimate_tic_tac_toe
 
 __all__ = [
     "backgammon",
+    "blokus",
     "breakthrough",
     "checkers",
     "chess",
