@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import pytest
 
 from uctree import games
@@ -55,6 +58,16 @@ def test_a_tree_has_a_largest_number_of_simulations(monkeypatch):
     assert search(thinking, game).simulations == 25
     with pytest.raises(UctreeError, match="25 simulations, which is the most"):
         search(thinking, game)
+
+
+def test_nothing_keeps_the_tree_of_a_tab_that_is_closed():
+    game = games.tic_tac_toe()
+    thinking = Thinking(lambda: True, lambda result: None)
+    tree = weakref.ref(search(thinking, game, num_simulations=20).tree)
+    assert tree() is not None
+    del thinking
+    gc.collect()
+    assert tree() is None
 
 
 def test_vectors_are_known_by_their_place():

@@ -59,7 +59,6 @@ def test_who_is_not_wanted_any_more_stops_waiting():
     turns = Turns(1)
     assert turns.take(lambda: True)
     assert not turns.take(lambda: False)
-    assert turns.crowd == 1
     assert turns.pass_on(lambda: True)  # nobody waits: the turn goes on
     turns.give()
     assert turns.take(lambda: False)  # a turn is free: there is nothing to wait for

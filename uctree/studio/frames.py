@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from uctree.pages.result_page import page
 from uctree.pages.tree_data import Boards, encoded, player_name, tree_data
 from uctree.result import SearchResult
 from uctree.studio.episode import StudioEpisode
-from uctree.studio.thinking import names_of, turns
+from uctree.studio.thinking import names_of
 from uctree.variation import shown_steps
 
 MOST_ACTIONS = 500  # that are listed
@@ -36,28 +36,31 @@ MOST_BOARD_CHARACTERS = 200_000  # of the states in a tree
 
 
 class Pace:
-    """How often something expensive is done: at most so often, and for a share of the time."""
+    """How often something expensive is done: at most so often, and for a share of the search."""
 
     def __init__(self, seconds: float, share: float) -> None:
         self._seconds, self._share = seconds, share
-        self._next = self._began = self._spent = 0.0
+        # Of the thread that searches and shows: on busy cores others run meanwhile. If a search has
+        # threads of its own, only the clock on the wall tells how far it is.
+        self.clock: Callable[[], float] = time.thread_time
+        self._next = self._next_spent = self._began = self._spent = 0.0
 
     def is_due(self) -> bool:
         """Whether it is time to do it; then `done` is to be called afterwards."""
-        self._began, self._spent = time.perf_counter(), time.thread_time()
-        return self._began >= self._next
+        self._began, self._spent = time.perf_counter(), self.clock()
+        return self._began >= self._next and self._spent >= self._next_spent
 
     def done(self) -> None:
-        """Note how long it took this thread; on busy cores others may have run meanwhile.
-
-        If many tabs search, each of them gets its share of a core only.
-        """
-        spent = (time.thread_time() - self._spent) * turns.crowd
-        self._next = self._began + max(self._seconds, spent / self._share)
+        """Note how long it took."""
+        spent = self.clock() - self._spent
+        self._next, self._next_spent = (
+            self._began + self._seconds,
+            self._spent + spent / self._share,
+        )
 
     def hurry(self) -> None:
         """Let it be due at once."""
-        self._next = 0.0
+        self._next = self._next_spent = 0.0
 
 
 @dataclass(frozen=True)

@@ -122,6 +122,9 @@ class Session:
                 except Exception as error:  # rules of a user may fail in any way
                     self._complain(described(error))
                     self._stop_searching()
+        # At once: trees are large, and the session is part of a cycle.
+        self.thinking.forget()
+        self.kept = None
 
     _forever = 3600.0  # seconds; a message or `close` ends the wait
 
@@ -439,9 +442,11 @@ class Session:
     def _search(self, num_simulations: int | None, seconds: float | None) -> SearchResult:
         """Search the state, and show what was found."""
         self.outbox.put("busy", {"serial": self._serial})
-        for name in ("frame", "line"):
-            self._paces[name].hurry()
         self._is_whole = False
+        has_threads = self.options.get("threads", 1) > 1
+        for pace in self._paces.values():
+            pace.clock = time.perf_counter if has_threads else time.thread_time
+            pace.hurry()
         result = self.thinking.search(
             self.game, self.episode.state, self.options, seed=self.rng.getrandbits(62),
             num_simulations=num_simulations, seconds=seconds, excluded=self.excluded,

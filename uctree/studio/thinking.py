@@ -40,6 +40,19 @@ def _fewest(visits: int) -> float:
 EVEN = Rule("even", _fewest)
 
 
+_in_this_thread = threading.local()
+
+
+def _begin() -> Callable[[SearchResult, int | None], bool]:
+    thinking: Thinking = _in_this_thread.thinking
+    return thinking.reached
+
+
+# One for all sessions. The options of a search are kept with its machine code; a stop that belongs
+# to a session would keep its trees, too.
+STOP = Stop("studio", _begin, interval=None)
+
+
 def options_of(game: Game, settings: Settings) -> dict[str, Any]:
     """The options of a search by the settings of a session; UctreeError if they are wrong."""
     try:
@@ -78,8 +91,6 @@ class Thinking:
         self, is_wanted: Callable[[], bool], watch: Callable[[SearchResult], None]
     ) -> None:
         self._is_wanted, self._watch = is_wanted, watch
-        # One object for all searches: a search with another stop would be composed anew.
-        self._stop = Stop("studio", self._begin, interval=None)
         self.result: SearchResult | None = None  # the latest one
         self._trees: tuple[Tree, ...] = ()
         self._past: list[Moment] = []  # of the searches that the current one continues
@@ -109,7 +120,7 @@ class Thinking:
             excluded: actions of the state that are not searched.
         """
         given = options | {
-            "max_memory": TREE_BYTES, "stop": (*as_stops(options.get("stop")), self._stop),
+            "max_memory": TREE_BYTES, "stop": (*as_stops(options.get("stop")), STOP),
         }  # fmt: skip
         left = MOST_SIMULATIONS - self.simulations
         if left <= 0:
@@ -122,12 +133,14 @@ class Thinking:
             self._trees = _trees_without(game, state, given | {"stop": None}, excluded, seed)
             self._before = sum(tree.simulations for tree in self._trees)
         self._has_turn = turns.take(self._is_wanted)
+        _in_this_thread.thinking = self
         try:
             self.result = uctree.search(
                 game, state, seed=seed, tree=self._trees or None, seconds=seconds,
                 num_simulations=min(left, num_simulations or left), **given,
             )  # fmt: skip
         finally:
+            _in_this_thread.thinking = None
             if self._has_turn:
                 turns.give()
         resolved = resolve(game, **options)
@@ -143,14 +156,12 @@ class Thinking:
             uctree.search(game, state, num_simulations=1, **(given | {"stop": None}))
         self._prepared = game, given
 
-    def _begin(self) -> Callable[[SearchResult, int | None], bool]:
-        def reached(result: SearchResult, remaining: int | None) -> bool:
-            self.result = result
-            self._watch(result)
-            self._has_turn = self._has_turn and turns.pass_on(self._is_wanted)
-            return not (self._has_turn and self._is_wanted())
-
-        return reached
+    def reached(self, result: SearchResult, remaining: int | None) -> bool:
+        """Called by the search between two pieces: whether it ends."""
+        self.result = result
+        self._watch(result)
+        self._has_turn = self._has_turn and turns.pass_on(self._is_wanted)
+        return not (self._has_turn and self._is_wanted())
 
     # The root over time.
 

@@ -21,15 +21,9 @@ class Turns:
         Args:
             number: how many may run; one for each core by default.
         """
-        self.number = number or os.cpu_count() or 1
-        self._free = self.number
+        self._free = number or os.cpu_count() or 1
         self._queue: deque[object] = deque()  # those that wait
         self._changed = threading.Condition()
-
-    @property
-    def crowd(self) -> float:
-        """How many searches share a turn, at least 1."""
-        return max(1.0, (self.number - self._free + len(self._queue)) / self.number)
 
     def take(self, is_wanted: Callable[[], bool]) -> bool:
         """Wait for a turn; False, and no turn, once `is_wanted` says no."""
