@@ -393,6 +393,7 @@ def memory(num: int = 1_000_000) -> list[dict[str, Any]]:
         actions=lambda state: (0, 1, 2, 3), step=lambda state, a: Step((state[1], a)),
         value=lambda state: 0.5, payoff_range=(0, 1),
     )  # fmt: skip
+    uctree.plan(problem, (0, 0), num_simulations=10, seed=1)  # what is made only once
     tracemalloc.start()
     result = uctree.plan(problem, (0, 0), num_simulations=num, seed=1)
     held, peak = tracemalloc.get_traced_memory()  # NumPy's arrays are traced, too

@@ -110,7 +110,7 @@ class Unsteady:
         luck = random.Random(f"{number} {action}").random()
         is_first = (number, action) not in self.seen
         self.seen.add((number, action))
-        if luck < 0.25 and (is_first or luck < 0.04):  # some do so again
+        if luck < 0.4 and (is_first or luck < 0.04):  # some do so again
             os.write(self.log, b"f")
             raise OSError("the line is dead")
         if luck > 0.97 and (is_first or luck > 0.996):
