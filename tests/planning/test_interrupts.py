@@ -176,10 +176,14 @@ def test_a_plan_goes_on_after_ctrl_c_at_any_moment(mode, num_moments, expected, 
         calls.append(number)
         return step_of(number, action)
 
+    async def counted_later(number, action):
+        return await counted(number, action)
+
     def start():
         calls.clear()
         journal = tmp_path / f"answers{next(numbers)}" if mode == "a journal" else None
-        return planner_of(mode, step=counted, journal=journal)
+        is_async = step_of is step_later
+        return planner_of(mode, step=counted_later if is_async else counted, journal=journal)
 
     planner, numbers = None, itertools.count()
     for _ in range(num_moments):
