@@ -295,9 +295,9 @@ class Planner:
                     seed = seed_of(row, index)
                     keyboard.is_postponed = False  # as in `interrupts.allowed`, in less time
                     try:
-                        if keyboard.is_waiting:
-                            interrupts.check()
                         try:
+                            if keyboard.is_waiting:
+                                interrupts.check()
                             found = answer(states[row], listed[row][index], movers[row], seed)
                         finally:
                             keyboard.is_postponed = True
