@@ -141,9 +141,12 @@ def test_options_that_do_not_fit_are_refused(tmp_path, game, options, message):
         learn.train(game, tmp_path / "run", max_iterations=1, **given)
 
 
-def test_a_game_whose_players_do_not_alternate_learns_who_moves(tmp_path):
+@pytest.mark.parametrize("ladder_games", [0, pytest.param(2, marks=pytest.mark.slow)])
+def test_a_game_whose_players_do_not_alternate_learns_who_moves(tmp_path, ladder_games):
     boxes = games.dots_and_boxes(1, 2)
-    run = learn.train(boxes, tmp_path, **SMALL | {"max_iterations": 2, "ladder_games": 2})
+    run = learn.train(
+        boxes, tmp_path, **SMALL | {"max_iterations": 2, "ladder_games": ladder_games}
+    )
     assert run.metrics("learning")[-1]["turn_loss"] > 0
     assert not run.evaluator().model.functions.rotates
     search = NetworkSearch(boxes, run.evaluator(), run.options)
