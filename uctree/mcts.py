@@ -98,7 +98,7 @@ def search(
     num_legal = _num_choices(game, root)  # a broken game raises here, in plain Python
     given = _given_trees(tree)
     watch = stopping.watch(options.get("stop"))
-    if num_simulations is not None and options.get("backup") is None:
+    if game.num_players == 1 and num_simulations is not None and options.get("backup") is None:
         whole_tree = num_simulations + max((each.simulations for each in given), default=0)
         chosen = default_backup(game, options.get("evaluator"), whole_tree)
         options = options | {"backup": chosen}

@@ -142,7 +142,9 @@ def list_actions(search: Search, state: Any) -> int:
 def place_edges(search: Search, node: int, logits: np.ndarray) -> int:
     """Give an evaluated leaf its edges and their priors; a status."""
     edges, tree, work = search.edges, search.tree, search.work
-    count, row = np.int64(work.count), work.log_priors
+    count = np.int64(work.count)
+    first = np.int64(tree.num_untried) if IS_SPARSE else NO_EDGES
+    row = search.untried[first : first + count] if IS_SPARSE else work.log_priors
     if SORTS:
         status = check_actions(search, count)
         if status != DONE:
@@ -161,7 +163,7 @@ def place_edges(search: Search, node: int, logits: np.ndarray) -> int:
         record.largest, record.sum_weights, record.best = largest, total, NONE
         # It has no edges yet; when the first one is taken, they get a block.
         record.first, record.num_edges, record.num_legal = tree.used, 0, count
-        keep_untried(search, record, count)
+        keep_untried(search, record, row)
     else:
         num_made = min(count, np.int64(work.most_edges)) if SORTS else count
         status = make_edges(search, node, work.actions, NO_EDGES, num_made)
@@ -212,23 +214,28 @@ def read_row(logits: np.ndarray, count: int, row: np.ndarray) -> int:
     return DONE if num_wrong == 0 else BAD_VALUE
 
 
-def keep_untried(search: Search, record: Any, count: int) -> None:
+def keep_untried(search: Search, record: Any, row: np.ndarray) -> None:
     """Keep the log-priors of a node's likeliest actions, as many as its visits can open.
 
     A later simulation takes at most one more action here, the likeliest without an edge. So the
     search never reads the others; who reads the tree may (`keeps_priors`).
+
+    Args:
+        row: all of them, which begin where they are kept.
     """
-    tree, queue, work = search.tree, search.queue, search.work
-    untried, actions, row = search.untried, search.untried_actions, work.log_priors
-    first, least = np.int64(tree.num_untried), LEAST
-    left = np.int64(queue.budget - tree.simulations - 1)
-    if left < count and not queue.keeps_priors:
+    tree, queue, legal = search.tree, search.queue, search.work.actions
+    first, count = np.int64(tree.num_untried), np.int64(row.shape[0])
+    actions = search.untried_actions[first : first + count]
+    kept, left = np.int64(0), np.int64(queue.budget - tree.simulations - 1)
+    if queue.keeps_priors or left >= count:
+        for i in range(count):
+            actions[i] = legal[i]
+        kept = count
+    else:
         least = threshold(row, count, np.float64(record.largest), left)
-    kept = np.int64(0)
-    for i in range(count):  # no branch, which would be mispredicted
-        place = np.uint64(first + kept)
-        untried[place], actions[place] = row[i], work.actions[i]
-        kept += 1 if row[i] >= least else 0
+        for i in range(count):  # no branch, which would be mispredicted
+            row[np.uint64(kept)], actions[np.uint64(kept)] = row[i], legal[i]
+            kept += 1 if row[i] >= least else 0
     record.untried, record.num_kept = first, kept
     tree.num_untried += kept
 
