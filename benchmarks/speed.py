@@ -93,13 +93,12 @@ ROLLOUT = {
         3.0,
     ),
 }
-# Games that came later; they do not enter the mean.
+# Games that came later; they do not enter the mean. OpenSpiel's bot crashes in its backgammon.
 LATER = {
-    "ultimate tic-tac-toe": (games.ultimate_tic_tac_toe, "ultimate_tic_tac_toe"),
-    "kalah": (games.kalah, "mancala"),
-    "chess": (games.chess, "chess"),
-    "checkers": (games.checkers, "checkers"),
-    "backgammon": (games.backgammon, "backgammon(scoring_type=full_scoring)"),
+    "ultimate tic-tac-toe": (games.ultimate_tic_tac_toe, "ultimate_tic_tac_toe", 10_000),
+    "kalah": (games.kalah, "mancala", 10_000),
+    "checkers": (games.checkers, "checkers", 10_000),
+    "chess": (games.chess, "chess", 1_000),
 }
 IN_THE_MEAN = (
     "tic_tac_toe", "connect_four", "five in a row 15x15", "go 9x9", "hex 11", "othello",
@@ -131,11 +130,13 @@ def rollout() -> dict[str, Any]:
 
 
 def later() -> dict[str, Any]:
-    """As `rollout`, at 1,000 simulations, for the games of `LATER`."""
+    """As `rollout`, for the games of `LATER`."""
     table: dict[str, Any] = {}
-    for label, (factory, peer) in LATER.items():
-        ours, theirs = uctree_search(factory(), 1_000), spiel_search(peer, 1_000, solve=False)
-        table[label] = compare(ours, theirs, 1_000, turns=3)
+    for label, (factory, peer, num_simulations) in LATER.items():
+        ours = uctree_search(factory(), num_simulations)
+        theirs = spiel_search(peer, num_simulations, solve=False)
+        table[label] = {"simulations": num_simulations}
+        table[label] |= compare(ours, theirs, num_simulations, turns=3)
     return table
 
 
