@@ -72,7 +72,7 @@ bench-tic-tac-toe bench-connect-four bench-othello bench-hex: $(VENV)/dev  ## tr
 	$(BIN)/python benchmarks/learn.py $(subst -,_,$(patsubst bench-%,%,$@))
 
 bench-muzero-tic-tac-toe bench-muzero-cartpole bench-muzero-three bench-muzero-scratch \
-	bench-muzero-connect-four bench-muzero-breakout: $(VENV)/dev  ## train models and measure
+	bench-muzero-connect-four bench-muzero-breakout bench-muzero-ablate: $(VENV)/dev  ## train models and measure
 	$(BIN)/python benchmarks/muzero.py $(subst -,_,$(patsubst bench-muzero-%,%,$@))
 
 clean:  ## forget the virtual environment
@@ -81,4 +81,4 @@ clean:  ## forget the virtual environment
 .PHONY: help demo check quick test slow golden bench clean \
 	bench-tic-tac-toe bench-connect-four bench-othello bench-hex \
 	bench-muzero-tic-tac-toe bench-muzero-cartpole bench-muzero-three bench-muzero-scratch \
-	bench-muzero-connect-four bench-muzero-breakout
+	bench-muzero-connect-four bench-muzero-breakout bench-muzero-ablate

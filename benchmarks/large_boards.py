@@ -1,7 +1,7 @@
 """How long a batch takes whose states are not stored, and how large its positions are.
 
-Run `python benchmarks/large_boards.py`; prints JSON. Episodes are random on a board of 100 x 100 for
-three players: far longer than those of players who see the board, so that paths are long.
+Run `python benchmarks/large_boards.py`; prints JSON. Episodes are random on a board of 100 x 100
+for three players: far longer than those of players who see the board, so that paths are long.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ CARTPOLE = {
     "replay_window": 30_000, "learning_rate": 2e-3, "learning_rate_end": 0.05,
     "average_decay": 0.998, "gradient_clip": 5.0, "value_weight": 0.25, "consistency_weight": 2.0,
     "network_width": 128, "network_depth": 64, "episodes_per_iteration": 8, "num_trees": 8,
-    "replay_start": 1000, "rescale": False,
+    "replay_start": 1000, "rescale": False, "c_scale": 0.01,
 }  # fmt: skip
 SEEDED = {"playout_iterations": 24, "playout_simulations": 1000}
 THREE = {"num_simulations": 25, "opening_plies": 4, "draws": 8.0, "temperature_cutover": 49}

@@ -379,3 +379,20 @@ def drawn_from(folder, game, played, **options):
             **{"unroll_steps": 3, "symmetries": False} | options,
         )  # fmt: skip
     return batch, {int(n): int(np.flatnonzero(batch.numbers == n)[0]) for n in set(batch.numbers)}
+
+
+def test_searches_made_again_are_taken_over_where_states_are_not_stored(tmp_path, monkeypatch):
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
+    game = games.n_in_a_row(7, 7, 4, 3, view=5)
+    played, newest = walked.play(game, seed=4), Reanalysed(game)
+    numbers, values = np.array([1, 3]), np.arange(6.0).reshape(2, 3)
+    with stored(tmp_path, walked.as_sequence(game, played), game) as (window, columns):
+        found = make_reanalysed(
+            game, numbers, np.array([played.states[n] for n in numbers], game.dtype),
+            [played.policies[n] for n in numbers], values,
+        )  # fmt: skip
+        found["state"][1] += 1  # of a replay that was lost
+        newest.note(found, columns, window)
+        assert columns["values"][1].tolist() == values[0].tolist()
+        assert columns["values"][3].tolist() != values[1].tolist()
+    assert list(newest._policies) == [1]

@@ -457,7 +457,7 @@ class Reanalysed:
         """
         found = found[(found["number"] >= columns.base) & (found["number"] < columns.end)]
         found = found[columns["stop"][found["number"] - columns.base] > 0]  # others are damaged
-        states = window.replay.gather(window.entries, found["number"])["state"]
+        states = window.replay.states(window.entries, found["number"])
         for each in found[_sums(states) == found["state"]]:
             number = int(each["number"])
             self._policies[number] = each.copy()  # not a view, which would keep all of `found`

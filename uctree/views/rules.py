@@ -46,7 +46,7 @@ class Rules:
             ]
         fields: Any = game.dtype.fields
         self.dtype = np.dtype([(name, fields[name][0]) for name in game.dtype.names or ()] + added)
-        stone = _taking_data(_board_of(game, num_cells) if stone is None else stone, 3)
+        self.stone = stone = _taking_data(_board_of(game, num_cells) if stone is None else stone, 3)
         self.legal, legal_in = _make_legal(game, frame, is_legal)
         self.center = _make_center(game, frame, stone, legal_in, threat, is_legal is None)
         self.step, self.step_anywhere, self.start = _make_steps(game, frame, self.center)
@@ -248,8 +248,8 @@ def _board_of(game: Game, num_cells: int) -> Hook:
         return on_line
     raise BrokenGame(
         f"a window needs to know what is on a cell: {game.name} has no field board of {num_cells} "
-        "cells; pass stone=, a function stone(state, row, col) that returns 0 for an empty cell and "
-        "player + 1 for a stone"
+        "cells; pass stone=, a function stone(state, row, col) that returns 0 for an empty cell "
+        "and player + 1 for a stone"
     )
 
 
