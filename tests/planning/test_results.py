@@ -97,7 +97,7 @@ def test_a_plan_has_a_history():
     simulations = result.history["simulations"]
     assert (np.diff(simulations) > 0).all()
     assert simulations[-1] == 40
-    assert len(simulations) > 20
+    assert len(simulations) > 5  # until all states are known
 
 
 def test_a_start_that_is_over_is_terminal(tmp_path):

@@ -150,6 +150,7 @@ class Planner:
         self._root = 0  # the row of the state that is searched
         self._kept: Tree | None = None  # its tree, if there is one from a search before
         self._most_actions, self._gives_priors = 0, False  # of the search
+        self._num_sampled = 0  # simulations when the history of the result was last added to
         self._no_reward = (0.0,) * problem.num_players
         self._num_sampled = 0  # simulations at the last look at the root
         self._is_closed = self._was_solved = False
