@@ -142,17 +142,22 @@ def play_episodes(
     with contextlib.closing(Worlds(game)) as worlds:
         for tree in range(num_trees):
             begin(tree)
+        ended: list[int] = []
         while active:
-            for tree in searches.step():
-                episode = active[int(tree)]
-                episode.decide(searches.root(int(tree)))
+            ended += searches.step().tolist()
+            if evaluator.batch is None and len(ended) < len(active):
+                continue  # which of these searches end first depends on the clock
+            for tree in sorted(ended):
+                episode = active[tree]
+                episode.decide(searches.root(tree))
                 if episode.is_over:
-                    del active[int(tree)]
+                    del active[tree]
                     yield episode.finish()
                     worlds.give_back(episode.world)
-                    begin(int(tree))
+                    begin(tree)
                 else:
-                    episode.start_search(searches, int(tree))
+                    episode.start_search(searches, tree)
+            ended.clear()
 
 
 @dataclass(frozen=True, eq=False)
