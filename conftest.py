@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 
 from sybil import Sybil
@@ -15,3 +16,9 @@ pytest_collect_file = (
     Sybil(parsers=[PythonCodeBlockParser()], patterns=["README.md", "docs/*.md", "docs/*/*.md"])
     + Sybil(parsers=[DocTestParser()], patterns=["uctree/*.py", "uctree/*/*.py"])
 ).pytest()
+
+
+def pytest_collection_finish() -> None:
+    """From now on garbage is not looked for among what lives to the end: modules and tests."""
+    gc.collect()
+    gc.freeze()

@@ -77,6 +77,7 @@ class CompiledGame:
 
     def episode(self, seed: int, state: Any = None) -> Recorded:
         """A random episode: actions drawn uniformly, outcomes by their probabilities."""
+        self.planes[:] = 0.0
         num_plies = int(self._call(EPISODE, *self._arguments(0, seed, state)))
         assert num_plies < len(self.log[0]), "an episode is longer than there is room for"
         players, counts, actions, rewards, lists, probabilities = (

@@ -576,7 +576,7 @@ class SearchResult:
     def _ending(self) -> str:
         """Why the search ended; empty if the number of simulations was reached."""
         words = {"simulations": "", "seconds": ", time is up", "interrupted": ", interrupted",
-                 "solved": ", solved", "full": ", the tree is full"}  # fmt: skip
+                 "solved": ", solved", "full": ", full"}  # fmt: skip
         return words.get(self.status, f", stopped: {self.status}")
 
     def _verdict(self, proven: np.ndarray) -> str:

@@ -14,6 +14,7 @@ import importlib
 import importlib.util
 import inspect
 import itertools
+import linecache
 import math
 import re
 import site
@@ -277,6 +278,29 @@ def is_file(text: str) -> bool:
     (True, False)
     """
     return _FILE.fullmatch(text) is not None
+
+
+def file_of(text: str) -> Path:
+    """The file that the text of a game names.
+
+    >>> file_of("games/my_game.py:race").name
+    'my_game.py'
+    """
+    match = _FILE.fullmatch(text)
+    if match is None:
+        raise UctreeError(f"{_short(text)!r} names no file; write it as file.py:name")
+    return Path(match["path"])
+
+
+def forget_file(path: Path) -> None:
+    """Let the next `load_file` run a file again, because it has changed."""
+    path = path.resolve()
+    for name, module in list(sys.modules.items()):
+        if getattr(module, "__file__", None) == str(path) and str(path) in user_files:
+            del sys.modules[name]
+    # Python takes byte code for current if the file has the same size and the same second.
+    Path(importlib.util.cache_from_source(str(path))).unlink(missing_ok=True)
+    linecache.checkcache(str(path))
 
 
 def as_game(game: Game | str) -> Game:

@@ -541,7 +541,7 @@ class Tree:
 
     def _vectors(self, stored: np.ndarray) -> np.ndarray:
         """Vectors over the players from the components that are stored."""
-        return np.hstack([stored, -stored]) if self.game.zero_sum else stored
+        return np.concatenate((stored, -stored), axis=-1) if self.game.zero_sum else stored
 
     def priors(self, edges: range) -> np.ndarray | None:
         """P(s,a) of these edges as the evaluator gave it; None in a tree without priors."""

@@ -66,8 +66,8 @@ def test_a_random_episode_ends_with_the_returns_of_the_game():
 def test_what_does_not_fit_is_refused():
     with pytest.raises(ValueError, match="are vectors"):
         adapters.to_pettingzoo(games.leap())
-    with pytest.raises(TypeError, match=r"takes a uctree\.Game; got str"):
-        adapters.to_pettingzoo("go")
+    with pytest.raises(TypeError, match=r"expected a uctree\.Game or its name.*got 7"):
+        adapters.to_pettingzoo(7)
     env = adapters.to_pettingzoo(games.tic_tac_toe())
     env.reset()
     env.step(4)

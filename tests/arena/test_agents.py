@@ -69,11 +69,11 @@ def test_a_greedy_agent_looks_at_the_heuristic_for_its_own_player():
     assert begun(GreedyAgent(), game, player=1).act(game.play([4])) == 0
 
 
-def test_a_search_agent_does_what_a_search_with_its_options_does():
+def test_a_search_agent_does_what_a_search_with_its_options_does(interpreted):
     game, rule = games.tic_tac_toe(), selection.puct(c=2)
-    agent = begun(SearchAgent(200, selection=rule, solver=True), game, seed=3)
+    agent = begun(SearchAgent(60, selection=rule, solver=True), game, seed=3)
     result = search(
-        game, game.start(), num_simulations=200, selection=rule, solver=True,
+        game, game.start(), num_simulations=60, selection=rule, solver=True,
         seed=derived_seed(3, 0),
     )  # fmt: skip
     assert agent.act(game.start()) == result.action
@@ -93,7 +93,7 @@ def test_a_search_agent_has_another_seed_at_every_ply(monkeypatch):
 
 
 @pytest.mark.parametrize("game", [games.tic_tac_toe(), games.pig(20)], ids=lambda game: game.name)
-def test_an_agent_with_reuse_continues_its_tree(game, monkeypatch):
+def test_an_agent_with_reuse_continues_its_tree(interpreted, game, monkeypatch):
     reused = []
     plain = Searcher.search
 
@@ -102,15 +102,17 @@ def test_an_agent_with_reuse_continues_its_tree(game, monkeypatch):
         return plain(searcher, *given, **options)
 
     monkeypatch.setattr(Searcher, "search", noted)
-    record = play(game, [functools.partial(SearchAgent, 200, reuse=True), "random"], seed=2)
+    record = play(game, [functools.partial(SearchAgent, 40, reuse=True), "random"], seed=2)
     assert record.end == "over"
     assert reused[0] == 0
     assert max(reused[1:]) > 0
 
 
-def test_an_agent_may_reuse_its_tree_with_an_open_loop_and_against_paranoid_opponents():
+def test_an_agent_may_reuse_its_tree_with_an_open_loop_and_against_paranoid_opponents(
+    interpreted,
+):
     for options in ("open_loop=True", "opponents=paranoid"):
-        agents = [f"search(num_simulations=30, reuse=True, {options})"] * 2
+        agents = [f"search(num_simulations=10, reuse=True, {options})"] * 2
         assert play("pig(10)", agents, seed=1).end == "over", options
 
 

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("imports_are_undone")
 
 COMMANDS = [
     "ablate", "advise", "bench", "cache", "check", "continuous", "diff", "export", "games", "info",
-    "match", "new", "play", "principle", "report", "search", "solve", "train",
+    "match", "new", "play", "principle", "report", "search", "solve", "studio", "train",
 ]  # fmt: skip
 
 

@@ -239,7 +239,7 @@ def test_a_learned_model_plays_with_the_options_of_its_training(play, tmp_path):
     learn.train(
         games.tic_tac_toe(), tmp_path / "run", algorithm="muzero", max_iterations=1,
         episodes_per_iteration=4, num_simulations=4, playout_iterations=1, playout_simulations=8,
-        ladder_games=0, draws=1, inference="torch", network_width=8, network_depth=8,
+        ladder_games=0, draws=1, inference="torch", network_width=8, network_depth=1,
     )  # fmt: skip
     run = ("--run", str(tmp_path / "run"))
     output = play("tic_tac_toe", options=(*run, "--player", "none"))

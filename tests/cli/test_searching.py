@@ -232,7 +232,7 @@ def test_solve_gives_json(run):
         ("tic_tac_toe --max-states 100", "tic_tac_toe has more than 100 states from here on"),
         ("tic_tac_toe --max-states 0", "max_states must be at least 1; got 0"),
         ("tic_tac_toe nim", "uctree solve does not take 'nim' as well. See uctree solve --help"),
-        ("tick_tack_toe", "unknown game 'tick_tack_toe'; did you mean tic_tac_toe? Built in: "),
+        ("conect_four", "unknown game 'conect_four'; did you mean connect_four? Built in: "),
     ],
 )
 def test_what_cannot_be_solved_is_explained_in_one_line(refused, tokens, message):

@@ -32,7 +32,7 @@ def test_it_says_where_it_is_and_ctrl_c_ends_it():
     ("tokens", "message"),
     [
         ("studio --port 70000", "--port must be 0 to 65535; got 70000"),
-        ("studio chess", "unknown game 'chess'"),
+        ("studio chest", "unknown game 'chest'"),
         ("studio --host 203.0.113.1", "cannot listen on 203.0.113.1"),
     ],
 )

@@ -21,6 +21,8 @@ ROOT = Path(__file__).parents[2]
 
 # Small games are quick to check; those not named here are checked as they come.
 SMALL = {
+    "backgammon": {"hyper": True},
+    "checkers": {"quiet": 6},
     "chess": {"fen": "4k2r/8/8/8/8/8/P7/4K2R w Kk - 95 1"},
     "connect_four": {"rows": 4, "cols": 4},
     "kalah": {"pits": 3, "seeds": 2},
@@ -29,6 +31,7 @@ SMALL = {
     "pig": {"target": 10},
     "twenty48": {"max_tile": 16},
 }
+SLOW = {"backgammon", "checkers", "chess"}  # in plain Python
 EXPECTED = {
     "chess": {"never-pays"},  # by random play from that start
     "nim": {"perspective"},  # misere: the last to move loses, which looks like a mistake
@@ -152,7 +155,7 @@ def test_games_that_keep_what_they_state_have_no_finding():
 
 @pytest.mark.parametrize("name", uctree.games.__all__)
 def test_no_built_in_game_is_called_wrong(name):
-    report = check(small(name), episodes=40, num_simulations=0)
+    report = check(small(name), episodes=8 if name in SLOW else 40, num_simulations=0)
     assert report.ok, str(report)
     assert {finding.rule for finding in report.findings} <= EXPECTED.get(name, set()), str(report)
 

@@ -76,12 +76,33 @@ def test_a_tree_of_a_forest_is_that_of_a_search(game, asked, compiled, options):
         assert rows_below(mine.root) == rows_below(alone.root)
         assert mine.root_noise.tolist() == alone.root_noise.tolist()
     forgetful = BatchedSearch(game, 2, keeps_trees=False, evaluator=asked, **options)
-    forgetful.reset([0, 1], [game.start()] * 2, num_simulations=400, seed=5)
+    forgetful.reset([0, 1], [game.start()] * 2, num_simulations=100, seed=5)
     forgetful.run()
     for number in (0, 1):
         one, other = batch.root(number), forgetful.root(number)
         assert one.visits.tolist() == other.visits.tolist()
         assert one.q.tolist() == other.q.tolist()
+
+
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize("evaluator", [in_python(cache=0), judge], ids=["python", "compiled"])
+def test_trees_that_start_together_may_have_budgets_and_seeds_of_their_own(evaluator, monkeypatch):
+    monkeypatch.setattr(BatchedSearch, "FIRST_PIECE", 30)  # below some of the budgets
+    given = {"num_simulations": [12, 20, 9], "seed": [7, 7, 3], "noise": [True, False, True]}
+    states = [GAME.start(), GAME.play([4]), GAME.play([0, 4])]
+    options = {"evaluator": evaluator, "root_selection": selection.gumbel()}
+    together, alone = BatchedSearch(GAME, 3, **options), BatchedSearch(GAME, 3, **options)
+    together.reset(range(3), states, **given)
+    for tree in range(3):
+        own = {name: values[tree] for name, values in given.items()}
+        alone.reset([tree], [states[tree]], **own)
+    for batch in (together, alone):
+        batch.run()
+    for tree in range(3):
+        one, other = together.root(tree), alone.root(tree)
+        assert one.visits.tolist() == other.visits.tolist()
+        assert one.visits.sum() == given["num_simulations"][tree]
+        assert one.noise.tolist() == other.noise.tolist()
 
 
 @pytest.mark.quick

@@ -25,7 +25,9 @@ from uctree.engine.identity import (
 pytestmark = pytest.mark.quick
 
 SPECS = [
+    "backgammon(pays='wins', hyper=True)",
     "breakthrough(rows=5, cols=6)",
+    "checkers(quiet=30)",
     "chess(start=518, fen='4k2r/8/8/8/8/8/P7/4K2R w Kk - 95 1', playouts='heuristic')",
     "chess(start=17, fen='', playouts='uniform')",
     "connect_four(rows=5, cols=7, playouts='heuristic')",

@@ -109,6 +109,11 @@ def ultimate_actions(state: Any) -> dict[int, tuple[int, ...]]:
     return found
 
 
+def checkers_actions(state: Any) -> dict[int, tuple[int, ...]]:
+    """Theirs are `8 * (8 * row + col) + 2 * direction + capture`."""
+    return {theirs // 2: (theirs,) for theirs in state.legal_actions()}
+
+
 def kalah_actions(state: Any) -> dict[int, tuple[int, ...]]:
     """Theirs are places: pits 1 to 6 of player 0, and 8 to 13 of player 1."""
     first = (1, 8)[state.current_player()] if not state.is_terminal() else 0

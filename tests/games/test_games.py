@@ -14,6 +14,7 @@ from tests import chi_square
 from tests.games.openspiel import (
     Translated,
     breakthrough_actions,
+    checkers_actions,
     follow,
     kalah_actions,
     load_game,
@@ -29,6 +30,7 @@ from uctree.engine.compile import compile_kernel
 from uctree.game import StateView, make_rng
 from uctree.games import (
     breakthrough,
+    checkers,
     connect_four,
     dots_and_boxes,
     go,
@@ -374,6 +376,7 @@ PEERS = {
     "hex": (hex, {}, "hex", 3),
     "hex_3x3": (hex, {"size": 3}, "hex(board_size=3)", 8),
     "hex_4x4": (hex, {"size": 4}, "hex(board_size=4)", 5),
+    "checkers": (checkers, {}, "checkers", 6),
     "kalah": (kalah, {}, "mancala", 7),
     "ultimate_tic_tac_toe": (ultimate_tic_tac_toe, {}, "ultimate_tic_tac_toe", 3),
 }  # fmt: skip
@@ -382,6 +385,7 @@ PEERS = {
 # Games whose actions have other numbers in OpenSpiel.
 TRANSLATED = {
     "breakthrough": breakthrough_actions,
+    "checkers": checkers_actions,
     "mancala": kalah_actions,
     "ultimate_tic_tac_toe": ultimate_actions,
 }

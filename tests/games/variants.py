@@ -9,7 +9,7 @@ from typing import Any
 import uctree.games
 from tests.perft import CompiledGame
 from uctree import Game
-from uctree.games import breakthrough, chess, dots_and_boxes, go, hex, othello
+from uctree.games import backgammon, breakthrough, checkers, chess, dots_and_boxes, go, hex, othello
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,9 @@ BOARDS = {
 
 VARIANTS = {
     **{name: Variant(getattr(uctree.games, name)) for name in DISCRETE},
+    # Long episodes, and plain Python is slow on bits.
+    "backgammon": Variant(backgammon, num_episodes=2),
+    "checkers": Variant(checkers, num_episodes=6),
     "chess": Variant(chess, num_episodes=1),
     **BOARDS,
     "dots_and_boxes": Variant(dots_and_boxes, num_episodes=30),

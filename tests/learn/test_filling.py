@@ -73,4 +73,5 @@ def test_the_first_move_that_is_not_legal_is_found():
     assert first_wrong([1, 2, 2], [0, 1, 0]) == 2
     assert first_wrong([1, 2, 1], [0, 0, 1]) == 1
     assert first_wrong([1, 2, NONE], [0, 1, 0]) == -1
+    assert first_wrong([1, NONE, 1], [0, 1, 1]) == 1  # only behind the last action
     assert first_wrong([2, 2, 1], [0, 1, 0]) == 2  # nothing is legal any more

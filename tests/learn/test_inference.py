@@ -12,6 +12,7 @@ import pytest
 import uctree
 from uctree import BrokenGame, UctreeError, games
 from uctree.engine.driver import BatchedSearch
+from uctree.engine.queue import aligned_zeros
 
 torch = pytest.importorskip("torch", reason="the learn extra is not installed")
 pytest.importorskip("onnxruntime", reason="the learn extra is not installed")
@@ -166,10 +167,25 @@ def test_the_buffer_of_observations_is_read_where_it_is():
             seen.append(observations.data_ptr())
             return super().forward(observations)
 
-    buffer = random_planes(game, 8)
+    planes = random_planes(game, 8)
+    buffer = aligned_zeros(planes.shape, np.float32)
+    buffer[:] = planes
     predict = inference.predictor(Watching())
     predict(buffer[:3])
     assert seen == [buffer.ctypes.data]
+
+
+def test_results_do_not_depend_on_where_observations_are():
+    game = games.tic_tac_toe()
+    predict = inference.predictor(small(game))
+    planes = random_planes(game, 2)  # small products are the ones that depend on it
+    found = set()
+    for first in range(0, 64, 4):
+        place = aligned_zeros((64 + planes.nbytes,), np.uint8)[first : first + planes.nbytes]
+        moved = place.view(np.float32).reshape(planes.shape)
+        moved[:] = planes
+        found.add(b"".join(part.tobytes() for part in predict(moved)))
+    assert len(found) == 1
 
 
 def test_torch_computes_with_one_thread_in_every_calling_thread():

@@ -142,7 +142,7 @@ def test_options_that_do_not_fit_are_refused(tmp_path, game, options, message):
 
 
 def test_a_game_whose_players_do_not_alternate_learns_who_moves(tmp_path):
-    boxes = games.dots_and_boxes(2, 2)
+    boxes = games.dots_and_boxes(1, 2)
     run = learn.train(boxes, tmp_path, **SMALL | {"max_iterations": 2, "ladder_games": 2})
     assert run.metrics("learning")[-1]["turn_loss"] > 0
     assert not run.evaluator().model.functions.rotates
@@ -153,7 +153,7 @@ def test_a_game_whose_players_do_not_alternate_learns_who_moves(tmp_path):
 
 def test_one_player_and_chance_are_learned(tmp_path):
     options = SMALL | {"max_iterations": 2, "ladder_games": 0, "episodes_per_iteration": 2}
-    run = learn.train(games.twenty48(), tmp_path, **options)
+    run = learn.train(games.twenty48(max_tile=16), tmp_path, **options)
     assert np.isfinite(run.metrics("learning")[-1]["value_loss"])
 
 

@@ -132,14 +132,14 @@ def test_value_plies_end_returns_with_search_values():
 @pytest.mark.parametrize(
     "game",
     [
-        games.pig(target=20),
+        games.pig(target=10),
         games.dots_and_boxes(rows=1, cols=1),
         games.nim(),
         games.n_in_a_row(rows=3, cols=3, length=3, num_players=3),
     ],
     ids=lambda game: game.name,
 )
-def test_any_number_of_players_chance_and_rewards_on_the_way(game):
+def test_any_number_of_players_chance_and_rewards_on_the_way(interpreted, game):
     for episode in played(game, numbers=range(3), num_simulations=8):
         assert (episode.positions["state"]["to_play"] >= 0).all()
         first = episode.positions[0]
@@ -179,14 +179,14 @@ def endless(**options):
     )  # fmt: skip
 
 
-def test_a_game_without_an_end_is_refused(monkeypatch):
+def test_a_game_without_an_end_is_refused(interpreted, monkeypatch):
     monkeypatch.setattr(selfplay, "ENDLESS", 7)
     with pytest.raises(uctree.BrokenGame, match="endless is not over after 7 plies; give the game"):
         played(endless())
 
 
 @pytest.mark.parametrize("worth", [0.0, 0.25])
-def test_a_truncated_episode_ends_with_the_value_of_the_heuristic(worth):
+def test_a_truncated_episode_ends_with_the_value_of_the_heuristic(interpreted, worth):
     def heuristic(state, values):
         values[0], values[1] = worth, -worth
 

@@ -326,7 +326,7 @@ def test_a_sequence_is_seen_in_the_window_of_its_first_position(tmp_path, monkey
             if ply >= count:
                 beyond += is_seen
                 assert not batch.exists[row, k]
-                assert not batch.policy_weights[row, k]
+                assert batch.policy_weights[row, k] == 0
                 break
             state, player = played.states[ply], played.players[ply]
             assert batch.exists[row, k] == is_seen

@@ -19,13 +19,14 @@ import uctree
 from tests.learn.failing_jobs import FailingSetup
 from tests.learn.faults import ROOT, killed_at
 from tests.pressing import assert_nothing_stays, held, interrupted, two_moments
-from uctree import games
+from uctree import arena, games
 from uctree.errors import UctreeError
 from uctree.learn.run import Run
 
 torch = pytest.importorskip("torch", reason="the extra learn is not installed")
 pytest.importorskip("onnxruntime", reason="the extra learn is not installed")
 training = pytest.importorskip("uctree.learn.training")
+NetworkAgent = pytest.importorskip("uctree.learn.agents").NetworkAgent
 
 SMALL = {
     "num_simulations": 8, "episodes_per_iteration": 8, "num_trees": 4, "batch_size": 16,
@@ -628,3 +629,53 @@ def test_the_environment_lets_threads_wait_without_spinning():
         check=True, timeout=100,
     )  # fmt: skip
     assert done.stdout == "PASSIVE\n"
+
+
+# --- games with a window -------------------------------------------------------------------------
+
+WINDOW = {"num_simulations": 4, "episodes_per_iteration": 3, "num_trees": 3, "batch_size": 8}
+
+
+@pytest.mark.parametrize("algorithm", ["alphazero", "muzero"])
+def test_a_game_with_a_window_is_trained_resumed_and_played(tmp_path, monkeypatch, algorithm):
+    """Given in either form; its agent meets opponents that play anywhere on the board."""
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
+    game = games.n_in_a_row(5, 5, 3, 3, view=3, rewards="placement")
+    options = WINDOW | {"algorithm": algorithm, "opening_plies": 2}
+    once = train(game, tmp_path / "once", 2, **options)
+    train(game, tmp_path / "again", 1, **options)
+    again = train(game.view.whole, tmp_path / "again", 2, **options)
+    assert hash_of(once) == hash_of(again)
+    assert once.game.num_actions == 9
+    assert all(row["moved_windows"] >= 0 for row in once.metrics("self-play"))
+    positions = positions_of(once)
+    assert "state" not in positions.dtype.names
+    for number in range(once.replay.num_episodes):
+        actions = once.replay.positions(number)["action"]
+        assert game.is_over(game.view.whole.play(actions[actions >= 0]))
+
+    def agent():
+        return NetworkAgent(str(tmp_path / "once"), num_simulations=4)
+
+    for seed in range(3):
+        record = arena.play(game, ["random", agent, "random"], seed=seed)
+        assert record.end == "over"
+        seen = [
+            game.view.to_local(state, action)
+            for state, action in zip(record.states, record.actions, strict=False)
+        ]
+        assert None not in seen[1::3]
+
+
+def test_an_agent_with_a_tree_goes_on_after_an_action_outside_its_window(tmp_path, monkeypatch):
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
+    game = games.n_in_a_row(7, 7, 4, 2, view=3)
+    train(game, tmp_path, 1, **WINDOW)
+    agent, everything = NetworkAgent(str(tmp_path), num_simulations=4, reuse=True), game.view.whole
+    state = everything.start()
+    agent.begin(everything, 0, 0)
+    for reply in (0, 6, 42):  # corners
+        for action in (agent.act(state), reply):
+            assert action in everything.legal(state)
+            agent.watch(state, action)
+            state, _ = everything.step(state, action)

@@ -236,21 +236,20 @@ def test_options_that_a_planner_cannot_take_are_refused(given, message):
 
 
 @pytest.mark.parametrize("in_flight", [1, 5])
-def test_the_tree_stays_within_max_memory(in_flight):
+def test_the_tree_stays_within_its_half_of_max_memory(in_flight):
     asked = []
 
     def dig(number, action):
         asked.append((number, action))
-        return Step(4 * number + action + 1, over=number > 10**6)
+        return Step(50 * number + action + 1)
 
-    problem = Problem(actions=lambda n: [0, 1, 2, 3], step=dig, value=lambda n: n % 7 / 7)
-    free = uctree.plan(problem, 0, num_simulations=500, seed=1, in_flight=in_flight)
+    problem = Problem(actions=lambda n: range(50), step=dig, value=lambda n: n % 7 / 7)
+    arguments = {"num_simulations": 110, "seed": 1, "in_flight": in_flight}
+    free = uctree.plan(problem, 0, **arguments)
     asked.clear()
-    result = uctree.plan(
-        problem, 0, num_simulations=500, seed=1, in_flight=in_flight, max_memory=20_000
-    )
-    assert free.tree.num_bytes > 20_000 >= result.tree.num_bytes
-    assert result.simulations == 500
+    result = uctree.plan(problem, 0, max_memory=120_000, **arguments)
+    assert free.tree.num_bytes > 60_000 >= result.tree.num_bytes
+    assert (result.simulations, result.status) == (110, "simulations")
     assert len(asked) == len(set(asked))
 
 

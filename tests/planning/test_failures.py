@@ -97,7 +97,7 @@ def test_no_answer_is_asked_twice_and_the_tree_is_the_same(tmp_path, seed, is_pr
 
 # --- a plan in which everything goes wrong -------------------------------------------------------
 
-SECONDS = 0.5  # of patience with a call
+SECONDS = 1.0  # of patience with a call; more than it takes on a busy machine
 
 
 class Unsteady:
@@ -113,7 +113,7 @@ class Unsteady:
         if luck < 0.25 and (is_first or luck < 0.04):  # some do so again
             os.write(self.log, b"f")
             raise OSError("the line is dead")
-        if luck > 0.97 and (is_first or luck > 0.99):
+        if luck > 0.97 and (is_first or luck > 0.996):
             os.write(self.log, b"t")
             time.sleep(2 * SECONDS)
         self.left -= 1
@@ -123,14 +123,14 @@ class Unsteady:
         return Step(4 * number + action + 1, (number + action) % 7 / 7, over=number > 4**9)
 
 
-def unsteady(log, num_steps, journal):
+def unsteady(log, num_steps, journal, num_simulations=1500):
     problem = Problem(
         actions=lambda number: (0, 1, 2, 3), value=lambda number: number % 5 / 5,
         step=Unsteady(log, num_steps),
     )  # fmt: skip
     return uctree.plan(
-        problem, 0, num_simulations=2000, in_flight=50, seed=1, journal=journal, on_error="drop",
-        timeout=SECONDS, retries=1, backoff=0,
+        problem, 0, num_simulations=num_simulations, in_flight=50, seed=1, journal=journal,
+        on_error="drop", timeout=SECONDS, retries=1, backoff=0,
     )  # fmt: skip
 
 
@@ -138,31 +138,35 @@ def killed(log, num_steps, journal):
     """Whether a plan in a process of its own was killed before it ended."""
     child = os.fork()
     if child == 0:
+        code = 1
         try:
             unsteady(log, num_steps, journal)
+            code = 0
         finally:
-            os._exit(0)
+            os._exit(code)
     _, status = os.waitpid(child, 0)
-    return os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
+    assert status in (0, signal.SIGKILL)
+    return status == signal.SIGKILL
 
 
 @pytest.mark.slow
 def test_a_thousand_failures_timeouts_and_kills_change_nothing(tmp_path: Path):
     journal, rng = tmp_path / "run.jsonl", random.Random(1)
     log = os.open(tmp_path / "log", os.O_CREAT | os.O_APPEND | os.O_WRONLY)
+    unsteady(log, 0, None, num_simulations=2)  # what is compiled is so for all processes
     num_killed = 0
     while killed(log, rng.randrange(5, 50), journal):
         num_killed += 1
     events = (tmp_path / "log").read_bytes()
-    assert events.count(b"k") == num_killed > 50
+    assert events.count(b"k") == num_killed > 30
     assert min(events.count(b"f"), events.count(b"t")) > 100
     assert len(events) > 1000
     lines_read = [json.loads(line) for line in journal.read_text().splitlines()[1:]]
     places = [(line["row"], line["index"]) for line in lines_read]
-    assert len(places) == len(set(places)) > 1500
+    assert len(places) == len(set(places)) > 1000
     found = unsteady(log, 0, journal)  # it asks nothing any more
     assert len(journal.read_text().splitlines()) == len(places) + 1
     wanted = unsteady(log, 0, tmp_path / "other.jsonl")
     assert lines(found) == lines(wanted)
-    assert found.num_failed == wanted.num_failed > 50
+    assert found.num_failed == wanted.num_failed > 20
     os.close(log)

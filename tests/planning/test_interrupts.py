@@ -110,7 +110,10 @@ class Once:
 @pytest.mark.parametrize(
     "mode", ["one at a time", "several", "equal states", "values of many", "a journal"]
 )
-def test_a_plan_goes_on_after_a_function_was_interrupted(mode, call, error, expected, tmp_path):
+def test_a_plan_goes_on_after_a_function_was_interrupted(
+    mode, call, error, expected, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("uctree.planning.calls.SLOW_CALL", 1.0)  # no call gets a thread
     journal = tmp_path / "answers" if mode == "a journal" else None
     once = Once(step, call, error)
     planner = planner_of(mode, step=once, journal=journal)

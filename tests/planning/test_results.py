@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 
 import uctree
@@ -89,6 +90,14 @@ def test_costs_and_failures_are_seen():
     assert "double (failed: ConnectionError: no line)" in str(result)
     assert seen[-1].costs["tokens"] > 0
     assert result.to_json()["costs"] == result.costs
+
+
+def test_a_plan_has_a_history():
+    result = uctree.plan(counting(), 1, num_simulations=40, seed=1, retries=1)
+    simulations = result.history["simulations"]
+    assert (np.diff(simulations) > 0).all()
+    assert simulations[-1] == 40
+    assert len(simulations) > 20
 
 
 def test_a_start_that_is_over_is_terminal(tmp_path):

@@ -11,6 +11,7 @@ import pytest
 
 import uctree
 from tests.studio.tabs import tab
+from tests.studio.test_workshop import GOOD
 from uctree import games
 from uctree.studio import session as session_module
 
@@ -372,3 +373,26 @@ def test_ten_thousand_hostile_messages_change_nothing():
         assert after["episode"] == [4, 0]
         assert after["seats"] == before["seats"]
         assert after["settings"] == before["settings"]
+
+
+def test_a_saved_file_replaces_the_game_and_the_episode_goes_on(tmp_path, imports_are_undone):
+    file = tmp_path / "race_of_a_session.py"
+    file.write_text(GOOD)
+    with tab(f"{file}:race", seats=["person", "person"], actions=[0, 1]) as page:
+        workshop = page.session.library.workshop
+        workshop.changed = page.session.reload
+        file.write_text(GOOD.replace("state.total >= 5", "state.total >= 3"))
+        workshop.look()
+        position = page.wait("position", lambda each: each["over"])
+        assert position["episode"] == [0, 1]
+        file.write_text(GOOD.replace("return 2", "return 2 // abs(state.total - 1)"))
+        workshop.look()
+        assert "the next action, 1, fails" in page.wait("problem")["text"]
+        doctor = page.wait("doctor", lambda each: each["version"] == 3 and not each["checking"])
+        assert doctor["findings"][0]["rule"] == "raises"
+        page.send("open", actions=[0], partly=True, seats=["person", "person"])
+        broken = page.wait("position", lambda each: each["fault"])
+        assert "ZeroDivisionError" in broken["fault"]
+        assert "total: 1" in broken["text"]
+        page.send("think", on=True)  # there is nothing to search
+        assert page.wait("position", lambda each: each["thinking"])["fault"]

@@ -6,6 +6,7 @@ import pytest
 
 from tests.pages.browsers import Noted, chromium
 from tests.studio.servers import running
+from tests.studio.test_workshop import BAD, GOOD
 from uctree import games
 
 pytestmark = pytest.mark.peer
@@ -93,7 +94,7 @@ def test_a_whole_episode_is_played_against_the_search_by_clicks(visit):
     state = game.play([int(word.partition(":")[2]) - 1 for word in words])
     assert game.is_over(state)
     tab.click("#undo")
-    assert tab.locator("#board .spot").count() > 0
+    tab.wait_for_selector("#board .spot")
 
 
 def test_the_board_is_played_by_keys_and_by_typing(visit):
@@ -229,6 +230,26 @@ def test_the_address_holds_the_episode_and_the_settings(visit):
         again.locator("#plies li").all_inner_texts() == tab.locator("#plies li").all_inner_texts()
     )
     assert again.input_value("#options") == "selection=puct(c=2)"
+
+
+def test_a_bug_in_a_file_is_found_shown_mended_and_played(visit, tmp_path, imports_are_undone):
+    file = tmp_path / "race_on_a_page.py"
+    file.write_text(BAD)
+    with running(f"{file}:race") as studio:
+        tab = visit(studio)
+        tab.wait_for_selector("#findings li.error")
+        assert "payoff-range" in tab.text_content("#findings")
+        tab.click("#findings button")
+        tab.wait_for_function("() => document.getElementById('turn').textContent.includes('over')")
+        assert "returns" in tab.text_content("#turn")
+        file.write_text(GOOD)
+        tab.wait_for_selector('#doctor[data-version="2"][data-checked="yes"]')
+        assert tab.text_content("#doctor-text").startswith("race: ok")
+        assert tab.locator("#findings li").count() == 0
+        tab.click("#open-form button")
+        tab.click('#choice button[data-action="1"]')
+        wait_for_ply(tab, 1)
+        tab.close()
 
 
 def test_texts_of_a_game_do_nothing(visit, tmp_path):

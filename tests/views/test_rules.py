@@ -105,9 +105,9 @@ def test_the_window_moves_to_a_win_and_else_to_that_of_the_next_opponent():
     assert state["view_focus"] == AROUND_ALL
 
 
-def stone_of_hex(state, cell):
+def stone_of_hex(state, row, col):
     """0 for an empty cell of hex on 6 x 6, player + 1 for a stone; the board has a border."""
-    content = state.board[8 + 1 + cell + 2 * (cell // 6)]
+    content = state.board[8 * (row + 1) + col + 1]
     return (1 if content & 1 else 0) + (2 if content & 8 else 0)
 
 
@@ -126,7 +126,10 @@ def test_without_is_legal_the_legal_actions_are_those_that_the_game_lists():
 
 def taken(state, plain):
     """Actions that lead to the stones of a state of hex, in turn."""
-    stones = [[c for c in range(36) if stone_of_hex(state, c) == player + 1] for player in (0, 1)]
+    stones = [
+        [c for c in range(36) if stone_of_hex(state, *divmod(c, 6)) == player + 1]
+        for player in (0, 1)
+    ]
     return [stones[ply % 2][ply // 2] for ply in range(len(stones[0]) + len(stones[1]))]
 
 

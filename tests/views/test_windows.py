@@ -159,8 +159,8 @@ def test_the_rules_are_the_same_compiled(monkeypatch):
 def test_a_game_of_go_can_have_a_window():
     plain = go(5)
 
-    def stone(state, cell):
-        return state.board[cell]
+    def stone(state, row, col):
+        return state.board[5 * row + col]
 
     game = windowed(plain, 3, stone=stone)
     state = game.start()
@@ -169,3 +169,21 @@ def test_a_game_of_go_can_have_a_window():
         assert legal[-1] == 9  # the pass
         state, _ = game.step(state, legal[0])
     assert state["ply"] == 8
+
+
+@pytest.mark.quick
+def test_a_large_board_is_shown_as_its_window_and_a_thumbnail():
+    game = n_in_a_row(60, 50, 5, 3, view=5)
+    everything = whole(game)
+    first, *lines = everything.show(everything.play([29 * 50 + 24, 0])).splitlines()
+    assert first == "window of 5 x 5 (+), and all of 60 x 50 cells"
+    # Around (14, 12), the middle of the stones; row 12 from above is the 48th from below.
+    assert [line.split()[:7] for line in lines] == [
+        [f"k{48 - i}", *".....", f"o{48 - i}"] for i in range(5)
+    ]
+    assert [line.split()[7:] for line in lines] == [
+        list("O...."), list(".+..."), list("..X.."), list("....."), list("....."),
+    ]  # fmt: skip
+    near = everything.play([29 * 50 + 24])
+    assert game.show(near).splitlines()[3] == "  w31 . . X . . aa31   . . X . ."
+    assert "window" not in n_in_a_row(50, 50, view=5).show(n_in_a_row(50, 50, view=5).start())

@@ -617,21 +617,27 @@ class BatchedSearch:
         trees: Sequence[int],
         states: Sequence[State] | np.ndarray,
         *,
-        num_simulations: int,
-        seed: int = 0,
-        noise: bool = True,
+        num_simulations: int | Sequence[int],
+        seed: int | Sequence[int] = 0,
+        noise: bool | Sequence[bool] = True,
     ) -> None:
         """Let trees start from new roots, at which a player is to move.
 
         Args:
             states: records of the game, or an array of them.
+            num_simulations: of each tree, or one number for each.
             seed: of the first of these trees, for its root's noise and all other random numbers;
-                each further tree has the next seed.
-            noise: whether the roots get the noise of the options.
+                each further tree has the next seed. Or one seed for each.
+            noise: whether the roots get the noise of the options, all of them or each.
         """
-        if num_simulations < 1:
-            raise ValueError(f"num_simulations must be at least 1; got {num_simulations}")
-        seed = whole("seed", seed)
+        budgets: Any = num_simulations
+        least = most = budgets
+        are_equal = isinstance(num_simulations, (int, np.integer))  # the usual case is fast
+        if not are_equal:
+            budgets = np.array(num_simulations, np.int64)
+            least, most = int(budgets.min()), int(budgets.max())
+        if least < 1:
+            raise ValueError(f"num_simulations must be at least 1; got {least}")
         queues, game = self._driver.queue.queues, self.root_game
         index = np.asarray(trees, np.int64)
         if not (isinstance(states, np.ndarray) and states.dtype == game.dtype):
@@ -645,19 +651,20 @@ class BatchedSearch:
                 "a tree needs a root with a player to move; got a chance state, or one that is over"
             )
         if self._latent is not None:
-            states = self._latent.set_roots(index, states, num_simulations)
-            self._driver.workers[0].reserve_depth(num_simulations + 1)
+            states = self._latent.set_roots(index, states, most)
+            self._driver.workers[0].reserve_depth(most + 1)
         self._storage.set_roots(index, states)
-        queues["budget"][index], queues["phase"][index] = num_simulations, RESET
-        self._budgets[index] = num_simulations
-        queues["seed"][index] = np.arange(len(index), dtype=np.uint64) + np.uint64(seed % 2**64)
+        queues["budget"][index], queues["phase"][index] = budgets, RESET
+        self._budgets[index] = budgets
+        queues["seed"][index] = _seeds(seed, len(index))
         queues["has_noise"][index] = noise
         self._num_searching = int(np.count_nonzero(queues["phase"]))
         if self._has_pieces:
-            piece = min(num_simulations, self._piece())
-            queues["piece"][index] = piece
-            self._num_begun += piece * len(index)
-            self._are_cut |= piece < num_simulations
+            piece = self._piece()
+            pieces = min(budgets, piece) if are_equal else np.minimum(budgets, piece)
+            queues["piece"][index] = pieces
+            self._num_begun += pieces * len(index) if are_equal else int(pieces.sum())
+            self._are_cut |= piece < most
 
     def step(self) -> np.ndarray:
         """Evaluate one batch of leaves; returns the trees whose budgets are now used up."""
@@ -764,13 +771,8 @@ class BatchedSearch:
         view, layout = self._view(number), self.composition.layout
         block = root_block(view)
         edges = view.root.edges
-        proven, after = view.proven_values(range(1))[0], view.proven_values(edges)
-        to_play, is_best = int(view.state["to_play"]), None
-        if not np.isnan(proven).any():
-            is_best = (after == proven).all(axis=1)
-        elif view.proof(0) == "mover":  # the value of the player to move is proven
-            is_best = after[:, to_play] == view.edges["proven"][0, to_play]
-        is_known = is_best is not None and bool(is_best.any())
+        to_play = int(view.state["to_play"])
+        proven, is_best = _proven_root(view, to_play) if layout.proofs else (None, None)
         return Root(
             actions=block["action"].astype(np.int32),
             visits=view.edge_visits(edges),
@@ -781,8 +783,8 @@ class BatchedSearch:
             raw=view.raw_value if layout.raw else None,
             to_play=to_play,
             parameters=self.options.root_selection.parameters,
-            proven=after[is_best].mean(axis=0) if is_known else None,
-            is_best=is_best if is_known else None,
+            proven=proven,
+            is_best=is_best,
         )
 
     def _view(self, number: int) -> Tree:
@@ -858,10 +860,29 @@ class BatchedSearch:
         return after
 
 
+def _seeds(given: int | Sequence[int], count: int) -> np.ndarray:
+    """A seed for each of so many trees; if one is given, each further tree has the next one."""
+    if isinstance(given, (Sequence, np.ndarray)):
+        return np.array([whole("seed", each) % 2**64 for each in given], np.uint64)
+    first = np.uint64(whole("seed", given) % 2**64)
+    return np.arange(count, dtype=np.uint64) + first
+
+
 @cache
 def _weigh_kernel(is_interpreted: bool) -> Kernel:
     example = (np.zeros(1), 1, 0.0, np.zeros(1))
     return compile_kernel(weigh, {}, example, label="priors")
+
+
+def _proven_root(view: Tree, to_play: int) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """The mean proven value of the edges that are proven best at a root, and which they are."""
+    proven, after = view.proven_values(range(1))[0], view.proven_values(view.root.edges)
+    is_best = np.zeros(len(after), bool)
+    if not np.isnan(proven).any():
+        is_best = (after == proven).all(axis=1)
+    elif view.proof(0) == "mover":  # the value of the player to move is proven
+        is_best = after[:, to_play] == view.edges["proven"][0, to_play]
+    return (after[is_best].mean(axis=0), is_best) if is_best.any() else (None, None)
 
 
 def root_block(tree: Tree) -> np.ndarray:

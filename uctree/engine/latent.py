@@ -15,7 +15,7 @@ import numpy as np
 
 from uctree.engine.compose import Composition, compose
 from uctree.engine.options import Options
-from uctree.engine.queue import EvaluationQueue
+from uctree.engine.queue import EvaluationQueue, aligned_zeros
 from uctree.errors import BrokenGame
 from uctree.game import Game
 from uctree.kernels.answers import HIDDEN_STATE, list_imagined
@@ -111,7 +111,7 @@ class LatentTrees:
     def _reserved(self, like: np.ndarray) -> np.ndarray:
         """An array for all hidden states, of this shape and type; the buffer gets them, too."""
         shape = like.shape[1:]
-        self._parents = np.zeros((self._most_questions, *shape), like.dtype)
+        self._parents = aligned_zeros((self._most_questions, *shape), like.dtype)
         return np.zeros((self._num_rows * len(self.roots), *shape), like.dtype)
 
     def answer(self, queue: EvaluationQueue, roots: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

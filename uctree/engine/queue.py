@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -27,6 +28,18 @@ _NUM_ROOTS, _IS_SCATTERED = _NAMES.index("num_roots"), _NAMES.index("is_scattere
 
 # Answers the questions of a batch for a learned model: log-priors and values by question.
 Answer = Callable[["EvaluationQueue"], tuple[np.ndarray, np.ndarray]]
+
+
+ALIGNMENT = 64  # bytes; torch copies arrays that do not begin at a multiple of them
+
+
+def aligned_zeros(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+    """An array of zeros that torch need not copy."""
+    kind = np.dtype(dtype)
+    size = math.prod(shape) * kind.itemsize
+    content = np.zeros(size + ALIGNMENT, np.uint8)
+    first = -content.ctypes.data % ALIGNMENT
+    return content[first : first + size].view(kind).reshape(shape)
 
 
 class EvaluationQueue:
@@ -65,7 +78,7 @@ class EvaluationQueue:
         observes = batch is not None and batch.observes
         shape = game.observation_shape if observes else (1,)
         assert shape is not None
-        self.observations = np.zeros((rows if observes else 1, *shape), np.float32)
+        self.observations = aligned_zeros((rows if observes else 1, *shape), np.float32)
         self.requested_states = np.zeros(1 if observes else rows, game.dtype)
         self.request_keys = np.zeros((rows, 2), np.uint64)
         self.request_table = np.full(1 << (2 * rows).bit_length(), NONE, np.int64)

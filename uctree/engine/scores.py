@@ -249,14 +249,13 @@ class _Copy:
         path = np.zeros(len(self.rewards) + 1, arrays.path)
         for depth, reward in enumerate(self.rewards):
             path["reward"][depth] = reward
-        nothing = np.zeros(0)  # for what selecting an edge does not read
-        return Search(
-            tree=head.view(np.recarray)[0], edges=self.records.view(np.recarray),
-            root_squares=nothing, table=nothing, untried=nothing, queue=None,
-            path=path.view(np.recarray), work=work, states=StateViews(space.states),
-            key_bytes=nothing, key_words=nothing, key_ranges=nothing, rng=make_rng(1),
-            lock=nothing, data=game.data,
-        )  # fmt: skip
+        needed: dict[str, Any] = {
+            "tree": head.view(np.recarray)[0], "edges": self.records.view(np.recarray),
+            "path": path.view(np.recarray), "work": work, "states": StateViews(space.states),
+            "rng": make_rng(1), "data": game.data,
+        }  # fmt: skip
+        # Nothing else is read to select an edge.
+        return Search(**(dict.fromkeys(Search._fields, np.zeros(0)) | needed))
 
     def _stored(self, place: _Place, player: int) -> list[EdgeScore]:
         """Visits and values of the edges of a node."""

@@ -160,7 +160,10 @@ class OneTree:
         least = 1 + len(tree.root_squares)
         if most < least:
             needed = 2 * (overhead + least * each)
-            raise ValueError(f"max_memory is {self.max_bytes} bytes; the root alone needs {needed}")
+            raise ValueError(
+                f"{self.max_bytes} bytes of max_memory are for a tree, and the root alone needs "
+                f"{needed}"
+            )
         return most
 
     def _prune(self, most: int, reserve: int) -> None:

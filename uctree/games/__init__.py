@@ -6,7 +6,9 @@ Read `tic_tac_toe.py` first.
 
 from __future__ import annotations
 
+from uctree.games.backgammon import backgammon
 from uctree.games.breakthrough import breakthrough
+from uctree.games.checkers import checkers
 from uctree.games.chess import chess
 from uctree.games.connect_four import connect_four
 from uctree.games.dots_and_boxes import dots_and_boxes
@@ -25,7 +27,9 @@ from uctree.games.twenty48 import twenty48
 from uctree.games.ultimate_tic_tac_toe import ultimate_tic_tac_toe
 
 __all__ = [
+    "backgammon",
     "breakthrough",
+    "checkers",
     "chess",
     "connect_four",
     "dots_and_boxes",

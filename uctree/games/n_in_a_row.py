@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from uctree.bits import lowest_bit
 from uctree.game import OVER, Game, board_symmetries, random_below
 from uctree.views import NOWHERE, rank, windowed
 
@@ -231,12 +232,13 @@ def n_in_a_row(
                 gaps = run_gaps(state.lines[player, line])
                 for other in range(num_players):
                     gaps &= ~state.lines[other, line]
-                for bit in range(size if gaps != 0 else 0):
-                    if (gaps >> bit) & 1 != 0:
-                        cell = first + bit * stride
-                        key = rank(cell, row, col, rows, cols, window)
-                        if best < 0 or key < best:
-                            best, nearest = key, cell
+                gaps &= (1 << size) - 1
+                while gaps != 0:
+                    cell = first + lowest_bit(gaps) * stride
+                    gaps &= gaps - 1
+                    key = rank(cell, row, col, rows, cols, window)
+                    if best < 0 or key < best:
+                        best, nearest = key, cell
         return nearest
 
     def run_gaps(stones):

@@ -14,7 +14,9 @@ from torch import Tensor, nn
 from uctree.errors import UctreeError
 from uctree.learn.options import Options
 
-ALIGNED = 16  # bytes at which each array of a joined copy begins
+# Bytes at whose multiples arrays begin. The last digits of small products depend on where their
+# factors are in memory, and a run that is resumed must get the same ones.
+ALIGNED = 64
 
 
 class Device:
@@ -36,13 +38,13 @@ class Device:
         return self.torch.type == "cpu"
 
     def put(self, array: np.ndarray) -> Tensor:
-        """The array as a tensor on the device; on a processor without a copy."""
+        """The array as a tensor on the device; on a processor without a copy if it is aligned."""
         return self.put_all([array])[0]
 
     def put_all(self, arrays: Sequence[np.ndarray]) -> list[Tensor]:
-        """The arrays as tensors on the device, by one copy; on a processor without any."""
+        """The arrays as tensors on the device, by one copy; on a processor as `put` does."""
         if self.is_cpu:
-            return [torch.from_numpy(array) for array in arrays]
+            return [_aligned(torch.from_numpy(array)) for array in arrays]
         ends = np.cumsum([-(-array.nbytes // ALIGNED) * ALIGNED for array in arrays]).tolist()
         begins = [0, *ends[:-1]]
         staged = self._staging(ends[-1])
@@ -95,6 +97,11 @@ class Device:
         if precision == "float32":
             return contextlib.nullcontext()
         return torch.autocast(self.torch.type, torch.bfloat16)
+
+
+def _aligned(tensor: Tensor) -> Tensor:
+    """The tensor, or a copy that is aligned."""
+    return tensor if tensor.data_ptr() % ALIGNED == 0 else tensor.clone()
 
 
 def _torch_dtype(array: np.ndarray) -> torch.dtype:

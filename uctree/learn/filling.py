@@ -172,7 +172,7 @@ def first_wrong(
     for ply in range(moves.shape[0]):
         if state_of[0].to_play != to_play[ply]:
             return np.int64(ply)
-        if moves[ply] == NONE:
+        if moves[ply] == NONE and ply == moves.shape[0] - 1:
             continue
         count = list_legal(state_of[0], actions, data)
         is_legal = False

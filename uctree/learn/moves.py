@@ -12,7 +12,7 @@ import math
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -26,9 +26,6 @@ from uctree.learn import filling
 from uctree.learn.filling import COUNT, FIRST, NONE, SLOT
 from uctree.views import whole
 from uctree.views.frames import cell_at, index_of
-
-if TYPE_CHECKING:
-    from uctree.learn.replay import Replay
 
 FEW_SLOTS = 11  # of a stored policy; the rest of it is spread over all other legal actions
 EVERY = 128  # plies between states that stay in memory
@@ -135,10 +132,19 @@ class Walked:
     taken: np.ndarray  # [n], the share of the policy inside the window it is seen in
 
 
+class StoredActions(Protocol):
+    """What a `Retracer` needs of a replay."""
+
+    game: Game
+
+    def actions_of(self, entry: np.ndarray) -> np.ndarray:
+        """The actions of an episode, those of the whole game."""
+
+
 class Retracer:
     """States of a replay, reached again by the actions of their episodes."""
 
-    def __init__(self, replay: Replay) -> None:
+    def __init__(self, replay: StoredActions) -> None:
         self.replay, self.game = replay, replay.game
         self._most = max(1, SNAPSHOT_BYTES // self.game.dtype.itemsize)
         self._slots = np.zeros(64, self.game.dtype)

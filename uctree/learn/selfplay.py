@@ -137,11 +137,17 @@ def play_episodes(
     def begin(tree: int) -> None:
         if waiting:
             active[tree] = _ActiveEpisode(worlds.take(), options, waiting.popleft())
-            active[tree].start_search(searches, tree)
+
+    def search(trees: Sequence[int]) -> None:
+        """Start the searches of the episodes in these trees, together because that is faster."""
+        going = [tree for tree in trees if tree in active]
+        if going:
+            searches.reset(going, **_searches_of([active[tree] for tree in going]))
 
     with contextlib.closing(Worlds(game)) as worlds:
         for tree in range(num_trees):
             begin(tree)
+        search(range(num_trees))
         ended: list[int] = []
         while active:
             ended += searches.step().tolist()
@@ -155,9 +161,17 @@ def play_episodes(
                     yield episode.finish()
                     worlds.give_back(episode.world)
                     begin(tree)
-                else:
-                    episode.start_search(searches, tree)
+            search(sorted(ended))
             ended.clear()
+
+
+def _searches_of(episodes: Sequence[_ActiveEpisode]) -> dict[str, Any]:
+    """The searches of the current states of episodes, as keywords of `BatchedSearch.reset`."""
+    budgets, seeds, noises = zip(*(each.next_search() for each in episodes), strict=True)
+    return {
+        "states": [each.state for each in episodes], "num_simulations": budgets, "seed": seeds,
+        "noise": noises,
+    }  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,8 +239,8 @@ class _ActiveEpisode:
         assert self.options.temperature_cutover is not None
         return len(self.rewards) >= self.options.temperature_cutover
 
-    def start_search(self, searches: BatchedSearch, tree: int) -> None:
-        """Start a search of the current state in one of the trees."""
+    def next_search(self) -> tuple[int, int, bool]:
+        """Budget, seed and noise of a search of the current state."""
         options = self.options
         self.is_full_search = self.rng.random() < options.full_search_share
         budget = options.num_simulations if self.is_full_search else options.fast_simulations
@@ -234,8 +248,7 @@ class _ActiveEpisode:
         seed = int(self.rng.integers(2**62))
         # Gumbel noise decides which action is taken, so it ends at the cutover of the temperature.
         is_noisy = options.root_selection != "gumbel" or not self._is_past_cutover
-        noise = self.is_full_search and is_noisy
-        searches.reset([tree], [self.state], num_simulations=budget, seed=seed, noise=noise)
+        return budget, seed, self.is_full_search and is_noisy
 
     def decide(self, root: Root) -> None:
         """Record what the search found, and take an action."""

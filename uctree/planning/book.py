@@ -12,6 +12,7 @@ from uctree.errors import IllegalAction
 from uctree.game import OVER, Game
 from uctree.kernels.answers import STATE
 from uctree.kernels.records import NONE
+from uctree.planning.footprint import Footprint
 from uctree.planning.problem import Answer, Checked, Problem, Question, as_vector
 
 LONGEST_REASON = 80  # characters of a failure, in tables
@@ -34,8 +35,12 @@ Known = tuple[int, int, int, tuple[float, ...] | None, tuple[float, ...]]
 class Book:
     """States by number (row), with their actions, priors and values; edges by (row, index)."""
 
-    def __init__(self, problem: Problem) -> None:
-        self.problem = problem
+    def __init__(self, problem: Problem, footprint: Footprint | None = None) -> None:
+        """
+        Args:
+            footprint: counts the bytes of all that is written down.
+        """
+        self.problem, self.footprint = problem, footprint
         self.states: list[Any] = []
         self.to_play: list[int] = []
         # Tuples, which the garbage collector does not visit again and again as it does lists.
@@ -119,7 +124,13 @@ class Book:
         """
         known = self._row_of(answer, seed)
         self.behind[place] = known[0], answer[1]
+        if self.footprint is not None and known[0] == len(self.states) - 1:
+            self.footprint.add(len(self.states), self._parts(known[0]), self._parts(place[0]))
         return known
+
+    def _parts(self, row: int) -> tuple[Any, ...]:
+        """The objects that are kept for a state."""
+        return self.states[row], self.actions[row], self.weights[row], self.values[row]
 
     def seed(self, row: int, index: int) -> int:
         """The seed of random numbers behind an edge."""

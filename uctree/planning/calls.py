@@ -69,7 +69,8 @@ def plan(
     """The result of a search in a world of Python objects, by calling its functions.
 
     The search ends after `num_simulations`, `seconds` or when the `budget` is spent, whichever
-    comes first; Ctrl-C ends it with what was found so far.
+    comes first; Ctrl-C ends it with what was found so far. A second one raises KeyboardInterrupt at
+    once; a `Planner` goes on after both, from all answers that came.
 
     Args:
         problem: a `Problem`, with the `start` of the search; or, without `start`, a `World` or what

@@ -17,6 +17,7 @@ from uctree import evaluators
 from uctree.engine import interrupts
 from uctree.engine.compose import Composition, compose
 from uctree.engine.driver import MOST_SIMULATIONS, TreeSearch
+from uctree.engine.memory import num_bytes
 from uctree.engine.options import Options, check_names, resolve, whole
 from uctree.engine.queue import EvaluationQueue
 from uctree.errors import IllegalAction, UctreeError
@@ -27,6 +28,7 @@ from uctree.kernels.records import NONE
 from uctree.mcts import checked_budget, result_of, tree_bytes
 from uctree.planning.answers import AnswerAtOnce, Parts
 from uctree.planning.book import Book, Known
+from uctree.planning.footprint import Footprint
 from uctree.planning.images import Watch
 from uctree.planning.journal import Journal
 from uctree.planning.lines import Lines
@@ -134,7 +136,10 @@ class Planner:
         self.options = options
         if problem.propose is not None:
             self.options = {"widening": widening()} | options
-        self.book = Book(problem)
+        limit = options.get("max_memory")
+        most = None if limit is None else num_bytes(limit, "max_memory")
+        # Half of it is for states; see `Planner._begin`.
+        self.book = Book(problem, None if most is None else Footprint(most // 2))
         self._watch = Watch()
         self._watch.add(start)
         self._numbers: dict[tuple[int, int], int] = {}  # of questions without an answer
@@ -146,6 +151,7 @@ class Planner:
         self._kept: Tree | None = None  # its tree, if there is one from a search before
         self._most_actions, self._gives_priors = 0, False  # of the search
         self._no_reward = (0.0,) * problem.num_players
+        self._num_sampled = 0  # simulations at the last look at the root
         self._is_closed = self._was_solved = False
         self.is_torn = False  # whether a second Ctrl-C may have left something half done
         self._is_asked = False  # whether the question about the start was asked
@@ -186,6 +192,9 @@ class Planner:
             if self._search is not None and (most is None or len(self._new) < most):
                 if self.book.to_play[self._root] != OVER:
                     self._run(until)
+                    self._sample()
+            if self.is_full:
+                return []
             found = self._new
             if most is None:
                 self._new = []
@@ -202,6 +211,14 @@ class Planner:
         tree = search.tree
         is_left = tree.head["remaining"][0] > 0 and not self.is_solved
         return bool(is_left and tree.simulations >= self._rests_at[0])
+
+    def _sample(self) -> None:
+        """Keep what the root's actions are worth now, for the history of the result."""
+        search = self._search
+        assert search is not None
+        if search.simulations > self._num_sampled:
+            self._num_sampled = search.simulations
+            search.samples.note(search.tree, search.simulations, time.perf_counter())
 
     def _rest_after(self, until: int | None) -> None:
         """Let the kernel return after some simulations, though no answer is needed."""
@@ -261,7 +278,8 @@ class Planner:
         run, take = self._run_kernel, search.driver.queue.take_questions
         rows, edges, states, listed = self._rows, self._edges, book.states, book.actions
         movers, seed_of, note, write = book.to_play, book.seed, book.note_behind, self._write
-        watch, count, failure, waits, is_paid, now = self._watch, 0, None, False, False, clock()
+        watch, count, failure, is_paid, now = self._watch, 0, None, False, clock()
+        waits = self.is_full  # then nothing is asked
         end, latest, next_look = now + seconds, now + 2 * seconds, 1
         keyboard = interrupts.keyboard()
         self._rest_after(until)
@@ -315,6 +333,7 @@ class Planner:
                 break
             if until is not None and search.simulations >= until:
                 break
+        self._sample()
         goes_on = bool(slots) or self.goes_on
         return AnsweredHere(goes_on and not self._new and failure is None, count, failure)
 
@@ -509,6 +528,12 @@ class Planner:
         return 0 if self._search is None else self._search.simulations
 
     @property
+    def is_full(self) -> bool:
+        """Whether states take their part of `max_memory`, so that nothing new is asked."""
+        footprint = self.book.footprint
+        return footprint is not None and footprint.is_full
+
+    @property
     def is_solved(self) -> bool:
         """Whether the start is proven."""
         if self._search is None or self._is_closed:
@@ -525,6 +550,8 @@ class Planner:
             status = "terminal"
         elif self.is_solved:
             status = "solved"
+        elif status == "simulations" and self.is_full and self._numbers:
+            status = "full"
         return result_of(
             search.composition, (search.tree,), status, simulations=self.simulations,
             seconds=time.perf_counter() - self.began, seed=self.seed, began=self.began,
@@ -562,11 +589,12 @@ class Planner:
             )
             if composition.options.sees_range(composition.game):
                 tree.forget_range(seen=True)
-        budget = self.num_simulations or MOST_SIMULATIONS
+        budget, most = self.num_simulations or MOST_SIMULATIONS, tree_bytes(composition.options)
         self._search = search = TreeSearch(
             composition, tree, seed=self.seed, num_simulations=budget,
-            max_bytes=tree_bytes(composition.options),
+            max_bytes=None if most is None else most // 2,
         )  # fmt: skip
+        self._num_sampled = 0
         if book.to_play[self._root] == OVER:
             return
         queue = search.driver.queue

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from uctree import specs
 from uctree.comparison import compare
 from uctree.engine.history import Sample
 from uctree.engine.options import resolve
@@ -23,7 +24,7 @@ from uctree.pages.result_page import page
 from uctree.pages.tree_data import Boards, encoded, player_name, tree_data
 from uctree.result import SearchResult
 from uctree.studio.episode import StudioEpisode
-from uctree.studio.thinking import names_of
+from uctree.studio.thinking import names_of, turns
 from uctree.variation import shown_steps
 
 MOST_ACTIONS = 500  # that are listed
@@ -47,8 +48,11 @@ class Pace:
         return self._began >= self._next
 
     def done(self) -> None:
-        """Note how long it took this thread; on busy cores others may have run meanwhile."""
-        spent = time.thread_time() - self._spent
+        """Note how long it took this thread; on busy cores others may have run meanwhile.
+
+        If many tabs search, each of them gets its share of a core only.
+        """
+        spent = (time.thread_time() - self._spent) * turns.crowd
         self._next = self._began + max(self._seconds, spent / self._share)
 
     def hurry(self) -> None:
@@ -65,11 +69,17 @@ class View:
     actions: dict[int, str]  # their texts, those of outcomes at chance; empty for vectors
     drawing: str | None  # an SVG; None if the text has no form that can be drawn
     spots: dict[Cell, Spot]
+    fault: str = ""  # why the rules of the game fail in this state
 
     def content(self) -> dict[str, Any]:
         """The fields of the message."""
         game, state = self.game, self.state
+        if self.fault:
+            fields = "\n".join(f"{name}: {state[name]}" for name in game.dtype.names or ())
+            return {"text": fields, "board": None, "actions": [], "more": 0, "cells": [],
+                    "fault": self.fault}  # fmt: skip
         found: dict[str, Any] = {
+            "fault": "",
             "text": game.show(state),
             "board": self.drawing,
             "actions": list(self.actions.items())[:MOST_ACTIONS],
@@ -85,7 +95,19 @@ class View:
 
 
 def view_of(game: Game, state: np.record) -> View:
-    """The view of a state; its cells can be clicked to act."""
+    """The view of a state; its cells can be clicked to act.
+
+    If the rules of a game fail in the state, the view says why.
+    """
+    try:
+        view = _view_of(game, state)
+        view.content()
+    except Exception as error:  # rules of a user may fail in any way
+        return View(game, state, {}, None, {}, f"{specs.place(error)}{specs.reason(error)}")
+    return view
+
+
+def _view_of(game: Game, state: np.record) -> View:
     actions: dict[int, str] = {}
     if not game.is_continuous:
         actions = {action: game.show_action(state, action) for action in game.legal(state)}

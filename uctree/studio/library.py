@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import inspect
 import threading
-from collections.abc import Callable
 
 from uctree import specs
 from uctree.errors import UctreeError
 from uctree.game import Game
+from uctree.studio.workshop import Workshop
 
 # Boards of other sizes than the default, and more players. Others are given on the command line: a
 # tab cannot choose arguments, because some of them need more memory than there is.
@@ -28,21 +28,23 @@ VARIANTS = (
 class Library:
     """Makes every game once, so that sessions share what was compiled for it."""
 
-    def __init__(self, given: str | None = None, make: Callable[[str], Game] = specs.read_game):
+    def __init__(self, given: str | None = None) -> None:
         """
         Args:
             given: the text of the game that the studio was started with.
-            make: the game of a text.
         """
         self._lock = threading.Lock()
+        self.workshop: Workshop | None = None  # if the given game is a file
         self._made: dict[str, Game] = {}
-        self._make = make
         self.texts = sorted([*specs.built_in(), *VARIANTS])
         self.first = "tic_tac_toe"
         if given is not None:
             self.first = given
             self.texts = [given, *(text for text in self.texts if text != given)]
-            self.game(given)
+            if specs.is_file(given):
+                self.workshop = Workshop(given)
+            else:
+                self.game(given)
 
     def game(self, text: str) -> Game:
         """The game of one of `texts`."""
@@ -51,9 +53,11 @@ class Library:
                 f"this studio has no game {text[:100]!r}; {specs.meant(text[:100], self.texts)}"
                 "start another one with: uctree studio GAME"
             )
+        if self.workshop is not None and text == self.workshop.text:
+            return self.workshop.game()
         with self._lock:
             if text not in self._made:
-                self._made[text] = self._make(text)
+                self._made[text] = specs.read_game(text)
             return self._made[text]
 
     def about(self) -> list[dict[str, str]]:

@@ -44,6 +44,7 @@ class Open(Kind):
     actions: Annotated[list[Number | Vector], Meta(max_length=MOST_PLIES)] = []
     seats: Seats | None = None
     settings: Settings | None = None
+    partly: bool = False  # stop before an action that fails, as those that the doctor finds
 
 
 class Act(Kind):
@@ -146,6 +147,10 @@ class Grow(Kind):
     """Send the tree while it grows, or stop it."""
 
     on: bool
+
+
+class Reload(Kind):
+    """The file of the game was saved or examined; the server says so, no tab can."""
 
 
 Message = (

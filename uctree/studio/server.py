@@ -85,6 +85,8 @@ class Studio:
     def __init__(self, game: str | None = None, *, host: str = "127.0.0.1", port: int = 8000):
         self.library = Library(game)
         self.sessions: set[Session] = set()
+        if self.library.workshop is not None:
+            self.library.workshop.changed = self._reload
         self._socket = _listening(host, port)
         self.port = int(self._socket.getsockname()[1])
         self.token = None if is_loopback(host) else secrets.token_urlsafe(16)
@@ -110,9 +112,14 @@ class Studio:
 
     def run(self) -> None:
         """Serve until Ctrl-C, or until `stop`."""
+        workshop = self.library.workshop
         try:
+            if workshop is not None:
+                workshop.start()
             self.server.run(sockets=[self._socket])
         finally:
+            if workshop is not None:
+                workshop.stop()
             for session in list(self.sessions):
                 session.close()
             self._socket.close()
@@ -120,6 +127,11 @@ class Studio:
     def stop(self) -> None:
         """Let `run` end, from another thread."""
         self.server.should_exit = True
+
+    def _reload(self) -> None:
+        """Tell all tabs that the file of the game was saved, or examined."""
+        for session in list(self.sessions):
+            session.reload()
 
     async def _page(self, request: Request) -> Response:
         if self.token is not None and "token" in request.query_params:

@@ -42,7 +42,7 @@ class Session:
 
     def __init__(self, library: Library, outbox: Outbox) -> None:
         self.library, self.outbox = library, outbox
-        self._inbox: deque[Message] = deque()
+        self._inbox: deque[Message | messages.Reload] = deque()
         self._ready = threading.Condition()
         self._is_closed = False
         self.rng = random.Random()
@@ -75,6 +75,8 @@ class Session:
         self.seats: list[messages.Seat] = []
         self.view: frames.View
         self.outbox.put("hello", {"games": library.about(), "first": library.first})
+        if library.workshop is not None:
+            self.reload()
 
     # The thread, and what reaches it from outside.
 
@@ -93,6 +95,12 @@ class Session:
         self._complain(
             f"{MOST_WAITING} messages wait for an answer, and more are not taken; wait for a moment"
         )
+
+    def reload(self) -> None:
+        """Let the thread take the game of the file as it is now."""
+        with self._ready:
+            self._inbox.append(messages.Reload())
+            self._ready.notify()
 
     def close(self) -> None:
         """Let the thread end: its search stops after the current piece."""
@@ -117,7 +125,7 @@ class Session:
 
     _forever = 3600.0  # seconds; a message or `close` ends the wait
 
-    def _take(self, wait: float | None) -> Message | None:
+    def _take(self, wait: float | None) -> Message | messages.Reload | None:
         """The next message; None if none comes within `wait` seconds."""
         with self._ready:
             if wait is not None and not self._inbox and not self._is_closed:
@@ -130,10 +138,10 @@ class Session:
             return False
         return not self._inbox or isinstance(self._inbox[0], messages.DURING_A_SEARCH)
 
-    def _attempt(self, message: Message) -> None:
+    def _attempt(self, message: Message | messages.Reload) -> None:
         """Do what a message says; if that fails, nothing has changed, and the tab is told why."""
         try:
-            if not (self._is_open or isinstance(message, messages.Open)):
+            if not (self._is_open or isinstance(message, (messages.Open, messages.Reload))):
                 raise UctreeError("no game is open yet; send open first")
             self._handle(message)
         except Exception as error:  # rules of a user may fail in any way
@@ -146,11 +154,13 @@ class Session:
 
     # Messages.
 
-    def _handle(self, message: Message) -> None:
+    def _handle(self, message: Message | messages.Reload) -> None:
         """Do what a message says."""
         match message:
             case messages.Open():
                 self._open(message)
+            case messages.Reload():
+                self._reload()
             case messages.Act() | messages.Say():
                 self._act(message)
             case messages.Undo():
@@ -206,7 +216,13 @@ class Session:
         for action in message.actions:
             if self._is_closed:
                 return
-            episode.take(_given(game, action))
+            try:
+                episode.take(_given(game, action))
+            except Exception as error:
+                if not message.partly:
+                    raise
+                self._complain(f"the next action, {action}, fails: {described(error)}")
+                break
         settings = self.settings if message.settings is None else message.settings
         if message.settings is None and text != self.text:
             settings = Settings()
@@ -220,6 +236,21 @@ class Session:
         self.review = Review()
         self._is_open = True
         self._change()
+
+    def _reload(self) -> None:
+        """Take the game of the file as it is now, and replay the episode as far as it goes."""
+        workshop = self.library.workshop
+        if workshop is None:
+            return
+        self.outbox.put("doctor", {"file": str(workshop.path), **workshop.version.content()})
+        if self._is_open and self.text == workshop.text and workshop.version.game is not self.game:
+            self._open(
+                messages.Open(
+                    workshop.text, self.episode.numbers(), self.seats, self.settings, partly=True
+                )
+            )
+            self.is_paused = True
+            self._show_position()
 
     def _act(self, message: messages.Act | messages.Say) -> None:
         """Take the action of a message, unless it was meant for another state."""
@@ -317,7 +348,7 @@ class Session:
     # What the thread does by itself.
 
     def _has_work(self) -> bool:
-        if not self._is_open:
+        if not self._is_open or self.view.fault:
             return False
         if self.is_reviewing:
             return True
@@ -548,9 +579,7 @@ class Session:
 
 def described(error: Exception) -> str:
     """The text of an error for a person, with the line of the user's file that raised it."""
-    is_plain = isinstance(error, (UctreeError, ValueError, TypeError))
-    kind = "" if is_plain else f"{type(error).__name__}: "
-    return f"{specs.place(error)}{kind}{error}"
+    return f"{specs.place(error)}{specs.reason(error)}"
 
 
 def _default_seats(num_players: int) -> list[messages.Seat]:

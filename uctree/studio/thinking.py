@@ -19,6 +19,7 @@ from uctree.result import SearchResult
 from uctree.selection import Rule
 from uctree.stopping import Stop, as_stops
 from uctree.studio.messages import MOST_SIMULATIONS, Settings
+from uctree.studio.turns import Turns
 from uctree.tree import Tree
 
 MOST_TO_EXCLUDE = 1_000  # simulations for each action of the root, until all have an edge
@@ -27,7 +28,8 @@ MOST_PLAYOUTS = 1_000  # of a leaf: a search ends between two simulations only
 # What the studio decides itself, or what could harm its process.
 NOT_HERE = ("check", "debug", "max_memory")
 
-_compiling = threading.Lock()  # one session at a time compiles, the others take the result
+turns = Turns()
+compiling = threading.Lock()  # one session at a time compiles, the others take the result
 
 
 def _fewest(visits: int) -> float:
@@ -82,6 +84,7 @@ class Thinking:
         self._trees: tuple[Tree, ...] = ()
         self._past: list[Moment] = []  # of the searches that the current one continues
         self._before = 0  # simulations of those
+        self._has_turn = False
         self._prepared: tuple[Game, dict[str, Any]] | None = None
 
     def forget(self) -> None:
@@ -118,10 +121,15 @@ class Thinking:
         if excluded and not self._trees:
             self._trees = _trees_without(game, state, given | {"stop": None}, excluded, seed)
             self._before = sum(tree.simulations for tree in self._trees)
-        self.result = uctree.search(
-            game, state, seed=seed, tree=self._trees or None, seconds=seconds,
-            num_simulations=min(left, num_simulations or left), **given,
-        )  # fmt: skip
+        self._has_turn = turns.take(self._is_wanted)
+        try:
+            self.result = uctree.search(
+                game, state, seed=seed, tree=self._trees or None, seconds=seconds,
+                num_simulations=min(left, num_simulations or left), **given,
+            )  # fmt: skip
+        finally:
+            if self._has_turn:
+                turns.give()
         resolved = resolve(game, **options)
         if self.result.status != "terminal" and not resolved.is_gumbel:
             self._trees = self.result.trees
@@ -131,7 +139,7 @@ class Thinking:
         """Compile the search if it is new."""
         if self._prepared is not None and self._prepared[0] is game and self._prepared[1] == given:
             return
-        with _compiling:
+        with compiling:
             uctree.search(game, state, num_simulations=1, **(given | {"stop": None}))
         self._prepared = game, given
 
@@ -139,7 +147,8 @@ class Thinking:
         def reached(result: SearchResult, remaining: int | None) -> bool:
             self.result = result
             self._watch(result)
-            return not self._is_wanted()
+            self._has_turn = self._has_turn and turns.pass_on(self._is_wanted)
+            return not (self._has_turn and self._is_wanted())
 
         return reached
 

@@ -46,7 +46,7 @@ class Rules:
             ]
         fields: Any = game.dtype.fields
         self.dtype = np.dtype([(name, fields[name][0]) for name in game.dtype.names or ()] + added)
-        stone = _taking_data(_board_of(game, num_cells) if stone is None else stone, 2)
+        self.stone = stone = _taking_data(_board_of(game, num_cells) if stone is None else stone, 3)
         self.legal, legal_in = _make_legal(game, frame, is_legal)
         self.center = _make_center(game, frame, stone, legal_in, threat, is_legal is None)
         self.step, self.step_anywhere, self.start = _make_steps(game, frame, self.center)
@@ -94,7 +94,7 @@ def _make_center(
         low_row, high_row, low_col, high_col = rows, -1, cols, -1
         for row in range(rows):
             for col in range(cols):
-                if stone(state, row * cols + col, data) != 0:
+                if stone(state, row, col, data) != 0:
                     low_row, high_row = min(low_row, row), row
                     low_col, high_col = min(low_col, col), max(high_col, col)
         row, col = rows // 2, cols // 2
@@ -195,7 +195,7 @@ def _make_observe(game: Game, frame: Frame, stone: Hook) -> Hook:
         first_row, first_col = state.view_row - half, state.view_col - half
         for row in range(first_row, min(rows, first_row + size)):
             for col in range(first_col, min(cols, first_col + size)):
-                plane = plane_of(stone(state, row * cols + col, data), player)
+                plane = plane_of(stone(state, row, col, data), player)
                 planes[plane, row - first_row, col - first_col] = 1.0
         for i in range(size):
             top, bottom = bin_edge(i, rows, size), bin_edge(i + 1, rows, size)
@@ -203,7 +203,7 @@ def _make_observe(game: Game, frame: Frame, stone: Hook) -> Hook:
                 left, right = bin_edge(j, cols, size), bin_edge(j + 1, cols, size)
                 for row in range(top, bottom):
                     for col in range(left, right):
-                        plane = plane_of(stone(state, row * cols + col, data), player)
+                        plane = plane_of(stone(state, row, col, data), player)
                         planes[num_players + 1 + plane, i, j] += 1.0
                 area = (bottom - top) * (right - left)
                 for plane in range(num_players + 1 if area > 1 else 0):
@@ -236,11 +236,11 @@ def _board_of(game: Game, num_cells: int) -> Hook:
     field = dict(game.dtype.fields or {}).get("board")
     shape = () if field is None else field[0].shape
 
-    def on_grid(state, cell):
-        return state.board[cell // cols, cell % cols]
+    def on_grid(state, row, col):
+        return state.board[row, col]
 
-    def on_line(state, cell):
-        return state.board[cell]
+    def on_line(state, row, col):
+        return state.board[row * cols + col]
 
     if len(shape) == 2 and shape[1] == cols and shape[0] * cols == num_cells:
         return on_grid
@@ -248,8 +248,8 @@ def _board_of(game: Game, num_cells: int) -> Hook:
         return on_line
     raise BrokenGame(
         f"a window needs to know what is on a cell: {game.name} has no field board of {num_cells} "
-        "cells; pass stone=, a function stone(state, cell) that returns 0 for an empty cell and "
-        "player + 1 for a stone"
+        "cells; pass stone=, a function stone(state, row, col) that returns 0 for an empty cell "
+        "and player + 1 for a stone"
     )
 
 

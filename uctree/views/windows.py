@@ -17,6 +17,9 @@ from uctree.game import Game, State, StateView, board_symmetries, from_portable,
 from uctree.views.frames import NOWHERE, Frame, cell_at
 from uctree.views.rules import Hook, Rules
 
+MOST_SHOWN = 2_500  # cells of a board that is shown as a whole
+SYMBOLS = ".XOABCDEFGHIJKLMNPQRSTUVWYZ"  # of an empty cell, and of the stones of each player
+
 
 def windowed(
     game: Game, size: int, *, stone: Hook | None = None, is_legal: Hook | None = None,
@@ -34,8 +37,8 @@ def windowed(
 
     Args:
         game: one whose actions are cells, `row * cols + col`, by its `geometry`; then others.
-        stone: `stone(state, cell)` is 0 for an empty cell and player + 1 for a stone; by default
-            the field `board`, [rows, cols] or [rows * cols].
+        stone: `stone(state, row, col)` is 0 for an empty cell and player + 1 for a stone; by
+            default the field `board`, [rows, cols] or [rows * cols].
         is_legal: `is_legal(state, action)`; without it all legal actions are listed in every state.
         threat: `threat(state, player, row, col)` is a cell in which the player would win, if any;
             of several the one with the least `rank`; else NOWHERE. The window then contains one for
@@ -158,7 +161,7 @@ def _windowed_game(game: Game, view: View, rules: Rules) -> Game:
         name=f"{game.name}, view {size}", observe=rules.observe,
         observation_shape=(2 * (game.num_players + 1), size, size),
         symmetries=_symmetries(game, view.frame), show_action=_shown_in(view),
-        read_action=_read_in(view), **_common(game, rules), playout=inner.playout,
+        read_action=_read_in(view), **_common(game, view, rules), playout=inner.playout,
     )  # fmt: skip
 
 
@@ -169,21 +172,65 @@ def _whole_game(game: Game, view: View, rules: Rules) -> Game:
         name=f"{game.name}, view {view.size}, whole", observe=inner.observe,
         observation_shape=game.observation_shape, symmetries=symmetries,
         random_action=inner.random_action, priors=rules.priors, show_action=inner.show_action,
-        read_action=inner.read_action, **_common(game, rules), playout=inner.playout,
+        read_action=inner.read_action, **_common(game, view, rules), playout=inner.playout,
     )  # fmt: skip
 
 
-def _common(game: Game, rules: Rules) -> dict[str, Any]:
+def _common(game: Game, view: View, rules: Rules) -> dict[str, Any]:
     """What both games have of the one without a window."""
     inner = game.rules
+    show = inner.show if view.num_cells <= MOST_SHOWN else _drawn(view, rules.stone)
     return {
         "num_players": game.num_players, "start": rules.start, "data": game.data,
         "heuristic": inner.heuristic, "exact": inner.exact, "invariant": inner.invariant,
         "payoff_range": None if game.payoff_range is None else game.payoff_range.tolist(),
         "zero_sum": game.zero_sum, "discount": game.discount, "max_plies": game.max_plies,
         "repetition_value": game.repetition_value, "key_fields": game.key_fields,
-        "symmetric_seats": game.symmetric_seats, "geometry": game.geometry, "show": inner.show,
+        "symmetric_seats": game.symmetric_seats, "geometry": game.geometry, "show": show,
     }  # fmt: skip
+
+
+def _drawn(view: View, stone: Hook) -> Callable[[Any], str]:
+    """How a board that is too large to be read is shown: the window, and all of it as a thumbnail.
+
+    A line of the window begins and ends with the names of its first and last cell. A cell of the
+    thumbnail shows the player with the most stones there.
+    """
+    frame, size, data = view.frame, view.size, view.game.data
+    (tops, lefts), name = frame.edges(), view.game.rules.show_action
+
+    def show(state: Any) -> str:
+        center = state.view_row, state.view_col
+        board = np.array([
+            [stone(state, row, col, data) for col in range(frame.cols)]
+            for row in range(frame.rows)
+        ])  # fmt: skip
+        text = [f"window of {size} x {size} (+), and all of {frame.rows} x {frame.cols} cells"]
+        for i in range(size):
+            cells = [frame.cell(i * size + j, center) for j in range(size)]
+            inside = [cell for cell in cells if cell is not None]
+            names = [named(state, cell) for cell in (inside[0], inside[-1])] if inside else ["", ""]
+            line = "".join(f" {SYMBOLS[board[cell]]}" if cell else "  " for cell in cells)
+            small = "".join(f" {thumbnail(board, center, i, j)}" for j in range(size))
+            text.append(f"{names[0]:>5}{line} {names[1]:<5} {small}".rstrip())
+        return "\n".join(text)
+
+    def named(state: Any, cell: tuple[int, int]) -> str:
+        action = cell[0] * frame.cols + cell[1]
+        return str(action) if name is None else name(state, action)
+
+    def thumbnail(board: np.ndarray, center: tuple[int, int], i: int, j: int) -> str:
+        part = board[tops[i] : tops[i + 1], lefts[j] : lefts[j + 1]]
+        stones = part[part > 0]
+        if len(stones):
+            return SYMBOLS[int(np.bincount(stones).argmax())]
+        row, col = center[0] - size // 2, center[1] - size // 2  # the first of the window
+        overlaps = tops[i] < row + size and row < tops[i + 1]
+        overlaps &= lefts[j] < col + size and col < lefts[j + 1]
+        empty = "+" if overlaps else "."
+        return empty if part.size else " "
+
+    return show
 
 
 def _shown_in(view: View) -> Callable[..., str]:

@@ -161,7 +161,11 @@ export const makeTree = (selection) => {
     if (sameAs && sameAs[node] >= 0) {
       panel.append(button("shown elsewhere: go there", () => go(sameAs[node])));
     }
-    if (entry && entry[1] >= 0) panel.append(make("pre", boards[entry[1]], "state"));
+    if (entry && entry[1] >= 0) {
+      const state = make("pre", boards[entry[1]], "state");
+      state.tabIndex = 0; // it can be wider than the panel
+      panel.append(state);
+    }
     canvas.dataset.selected = path.join(" > ");
     canvas.setAttribute("aria-label", `search tree, at ${path.join(" > ") || "root"}, ${count(visits[node])} visits`);
   };

@@ -92,6 +92,8 @@ export const makeBoard = ({ act, say }) => {
       const [action, opacity, percent] = byAction.get(Number(spot.dataset.action)) ?? [null, 0.08, ""];
       spot.querySelector(".shade").setAttribute("fill-opacity", opacity);
       spot.querySelector(".percent").textContent = percent;
+      spot.dataset.word ??= spot.getAttribute("aria-label");
+      spot.setAttribute("aria-label", percent ? `${spot.dataset.word}: ${percent} of the visits` : spot.dataset.word);
       spot.classList.toggle("chosen", (spots.get(action) ?? []).includes(chosen));
     }
   };

@@ -11,6 +11,7 @@ import { makeBoard, showDrawing } from "./board.js";
 import { makeCandidates } from "./candidates.js";
 import { showComparison } from "./comparison.js";
 import { connect } from "./connection.js";
+import { makeDoctor } from "./doctor.js";
 import { makeEpisode } from "./episode.js";
 import { makeWhy } from "./why.js";
 
@@ -117,6 +118,9 @@ const variation = makeLine((index) => {
   byId("line-board").hidden = Boolean(drawing);
   byId("line-board").textContent = line.texts[index];
 });
+const examine = makeDoctor((actions) => send("open", {
+  game: byId("game").options[0].value, actions, seats: position.seats.map(() => "person"), partly: true,
+}));
 const charts = makeCharts(selection);
 const tree = makeTree(selection);
 const why = makeWhy((content) => send("explain", content));
@@ -169,6 +173,8 @@ const receivers = {
     byId("options").value = next.settings.options;
     byId("even").checked = next.settings.even;
     byId("teach").checked = next.settings.teach;
+    byId("fault").hidden = !next.fault;
+    byId("fault").textContent = next.fault ? `The rules fail in this state: ${next.fault}` : "";
     byId("lesson").hidden = !next.lesson;
     byId("lesson").textContent = next.lesson;
     byId("all-actions").disabled = next.excluded.length === 0;
@@ -221,6 +227,7 @@ const receivers = {
     if (resting === line.action) board.preview(line.drawings[line.drawings.length - 1] ?? null);
   },
   why: (message) => { if (isCurrent(message)) why.show(message); },
+  doctor: (message) => examine(message),
   comparison: (message) => { if (isCurrent(message)) showComparison(message.comparison); },
   file: ({ name, content }) => {
     const link = make("a");
