@@ -10,6 +10,8 @@ import pytest
 import uctree
 from tests.learn.fixed_evaluators import constant
 from uctree import games
+from uctree.engine.driver import BatchedSearch
+from uctree.evaluators import playout
 from uctree.learn import selfplay
 from uctree.learn.options import make_options
 from uctree.learn.selfplay import Setup, play_episodes, playout_options, search_options
@@ -62,6 +64,18 @@ def test_the_same_numbers_give_the_same_episodes_and_others_give_others(rule):
     assert len({episode.positions["state"].tobytes() for episode in first}) > 1
     others = played(root_selection=rule, seed=1)
     assert [e.positions.tobytes() for e in others] != [e.positions.tobytes() for e in first]
+
+
+def test_the_order_of_episodes_by_playouts_does_not_depend_on_the_clock(monkeypatch):
+    """Their numbers in the replay follow from it, and from these what is learned."""
+    options = make_options(GAME, num_simulations=20, num_trees=4)
+    found = []
+    for most in (1000, 15, 6):  # simulations of a tree before the next look at the clock
+        rng = np.random.default_rng(most)
+        monkeypatch.setattr(BatchedSearch, "_piece", lambda self: int(rng.integers(1, most)))  # noqa: B023
+        episodes = list(play_episodes(GAME, playout(), options, range(12)))
+        found.append([(each.number, each.positions.tobytes()) for each in episodes])
+    assert found[0] == found[1] == found[2]
 
 
 def test_gumbel_teaches_the_improved_policy():

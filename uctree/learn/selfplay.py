@@ -148,9 +148,12 @@ def play_episodes(
         for tree in range(num_trees):
             begin(tree)
         search(range(num_trees))
+        ended: list[int] = []
         while active:
-            trees = searches.step().tolist()
-            for tree in trees:
+            ended += searches.step().tolist()
+            if evaluator.batch is None and len(ended) < len(active):
+                continue  # which of these searches end first depends on the clock
+            for tree in sorted(ended):
                 episode = active[tree]
                 episode.decide(searches.root(tree))
                 if episode.is_over:
@@ -158,7 +161,8 @@ def play_episodes(
                     yield episode.finish()
                     worlds.give_back(episode.world)
                     begin(tree)
-            search(trees)
+            search(sorted(ended))
+            ended.clear()
 
 
 def _searches_of(episodes: Sequence[_ActiveEpisode]) -> dict[str, Any]:
