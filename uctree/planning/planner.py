@@ -151,6 +151,7 @@ class Planner:
         self._kept: Tree | None = None  # its tree, if there is one from a search before
         self._most_actions, self._gives_priors = 0, False  # of the search
         self._no_reward = (0.0,) * problem.num_players
+        self._num_sampled = 0  # simulations at the last look at the root
         self._is_closed = self._was_solved = False
         self.is_torn = False  # whether a second Ctrl-C may have left something half done
         self._is_asked = False  # whether the question about the start was asked
