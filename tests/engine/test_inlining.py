@@ -93,3 +93,24 @@ def test_code_is_linked_in_whatever_order_it_is_reached():
             kernel.finalize()
         address = kernel.get_pointer_to_function(kernel_name)
         assert ctypes.CFUNCTYPE(ctypes.c_int64)(address)() == 3
+
+
+def ackermann(m, n):
+    if m == 0:
+        return n + 1
+    if n == 0:
+        return ackermann(m - 1, 1)  # a literal is another type, so another function
+    return ackermann(m - 1, ackermann(m, n - 1))
+
+
+def both(numbers):
+    return ackermann(numbers[0], numbers[1])
+
+
+def test_functions_that_call_themselves_with_other_types_are_right(monkeypatch, tmp_path):
+    monkeypatch.setenv("UCTREE_CACHE_DIR", str(tmp_path))
+    numbers = np.array([2, 3])
+    for _ in range(2):
+        kernel = compile_kernel(both, {}, (numbers,), label="test")
+        assert kernel.call(numbers) == 9
+    assert not any(tmp_path.iterdir())  # addresses are of this process

@@ -19,6 +19,7 @@ import sys
 import types
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +28,7 @@ import numpy as np
 from uctree.engine.disk_cache import load_entry, save_entry, versions
 from uctree.engine.fields import teach_numba
 from uctree.engine.fingerprint import Contents, fingerprint
-from uctree.engine.inlining import one_piece
+from uctree.engine.inlining import Unresolved, one_piece
 from uctree.engine.interrupts import armed, never_lost
 from uctree.engine.notices import compiling
 from uctree.engine.passes import kernel_passes
@@ -139,7 +140,7 @@ def compile_kernel(
             stacklevel=2,
         )
         with compiling(label), never_lost(), _collected_once():
-            call = _compiled(function, bindings, signature, None, label, debug)
+            call, _ = _compiled(function, bindings, signature, None, label, debug)
         return Kernel(call, False, found.watch)
     known = _in_memory.get(found.name)
     if known is None:
@@ -149,8 +150,11 @@ def compile_kernel(
         return Kernel(known, True, found.watch)
     with never_lost(), _collected_once():
         with compiling(label):
-            call = _compiled(function, bindings, signature, found.name, label, debug)
-        call = _stored(function, found.name, label, call, signature)
+            call, is_whole = _compiled(function, bindings, signature, found.name, label, debug)
+        if is_whole:
+            call = _stored(function, found.name, label, call, signature)
+        else:
+            _in_memory.put(found.name, call)
     return Kernel(call, False, found.watch)
 
 
@@ -209,26 +213,32 @@ _ALLOCATES = ("NRT required", "Only accept returning of array passed into the fu
 def _compiled(
     function: Callable[..., Any], bindings: dict[str, Any], signature: tuple[Any, ...],
     name: str | None, label: str, debug: bool,
-) -> Any:  # fmt: skip
-    """The dispatcher of `function`, compiled for `signature`; BrokenGame if that fails.
+) -> tuple[Any, bool]:  # fmt: skip
+    """The dispatcher of `function`, compiled for `signature`, and whether it is of one piece.
+
+    BrokenGame if it does not compile. Only code of one piece can be stored.
 
     Args:
         name: the fingerprint; None if there is none.
     """
     import numba
 
-    allocates = False
+    allocates, is_whole = False, True
     while True:
-        dispatcher, made = _dispatcher(function, bindings, name, debug, allocates)
+        known = name if is_whole else None
+        dispatcher, made = _dispatcher(function, bindings, known, debug, allocates)
+        pieces = one_piece(dispatcher.py_func.__qualname__) if is_whole else nullcontext()
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", numba.core.errors.NumbaWarning)
-                with shortcuts(), one_piece(dispatcher.py_func.__qualname__):
+                with shortcuts(), pieces:
                     dispatcher.compile(signature)
             dispatcher.disable_compile()
             for content, inner in made.items():
                 _functions.put(content, inner)
-            return dispatcher
+            return dispatcher, is_whole
+        except Unresolved:
+            is_whole = False
         except numba.core.errors.NumbaError as error:
             if allocates or not any(sign in str(error) for sign in _ALLOCATES):
                 raise BrokenGame(_explain(error, bindings, label)) from None

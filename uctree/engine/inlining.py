@@ -15,9 +15,23 @@ from functools import cache
 from typing import Any
 
 
+class Unresolved(Exception):
+    """A function calls one that is not compiled yet, by an address that is filled in later.
+
+    So functions are compiled that call themselves with other types of arguments. Code that is only
+    linked never gets the address.
+    """
+
+
+_UNRESOLVED = ".numba.unresolved$"
+
+
 @contextlib.contextmanager
 def one_piece(kernel_name: str) -> Iterator[None]:
-    """A context in which Numba emits `kernel_name` alone; other functions are only linked."""
+    """A context in which Numba emits `kernel_name` alone; other functions are only linked.
+
+    Unresolved at its end, if that cannot be.
+    """
     from numba.core.compiler_lock import global_compiler_lock
     from numba.core.registry import cpu_target
 
@@ -27,11 +41,13 @@ def one_piece(kernel_name: str) -> Iterator[None]:
         if usual is None or not _is_as_expected(usual):
             yield
             return
-        codegen._library_class = _Libraries(usual, kernel_name)
+        libraries = codegen._library_class = _Libraries(usual, kernel_name)
         try:
             yield
         finally:
             del codegen._library_class
+        if libraries.are_unresolved:
+            raise Unresolved
 
 
 def _is_as_expected(library: type) -> bool:
@@ -47,10 +63,14 @@ class _Libraries:
 
     def __init__(self, usual: type, kernel_name: str) -> None:
         self._usual, self._kernel_name = usual, kernel_name
+        self.are_unresolved = False
 
     def __call__(self, codegen: Any, name: str, **options: Any) -> Any:
-        kind = _kernel_library if name == self._kernel_name else _linked_library
-        return kind(self._usual)(codegen, name, **options)
+        if name == self._kernel_name:
+            return _kernel_library(self._usual)(codegen, name, **options)
+        library = _linked_library(self._usual)(codegen, name, **options)
+        library.libraries = self
+        return library
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._usual, name)
@@ -83,6 +103,7 @@ def _linked_library(usual: Any) -> Any:
             super().__init__(codegen, name)
             self.modules: list[Any] = []  # of LLVM, without what they call
             self.exported: list[str] = []  # their functions that others may call
+            self.libraries: Any = None  # of the kernel for which it was compiled
             self._is_linked = False
 
         def add_ir_module(self, ir_module: Any) -> None:
@@ -90,7 +111,9 @@ def _linked_library(usual: Any) -> Any:
             from numba.core import cgutils
 
             self._raise_if_finalized()
-            module = binding.parse_assembly(cgutils.normalize_ir_text(str(ir_module)))
+            text = str(ir_module)
+            self.libraries.are_unresolved |= _UNRESOLVED in text
+            module = binding.parse_assembly(cgutils.normalize_ir_text(text))
             module.data_layout = self._codegen._data_layout
             self.modules.append(module)
             for function in module.functions:
